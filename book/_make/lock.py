@@ -21,7 +21,7 @@ def main() -> None:
         subprocess.run([f"{folder}/bin/python", "-m", "pip", "install", "--disable-pip-version-check", UV], check=True)
         command = (
             "uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes "
-            "--no-header --no-annotate --no-emit-index-url --no-emit-find-links --upgrade --output-file"
+            "--no-header --no-annotate --no-emit-index-url --no-emit-find-links --output-file"
         )
         target = Path(folder) / "requirements.txt"
         subprocess.run([f"{folder}/bin/{command.split()[0]}", *command.split()[1:], target], cwd=ROOT, check=True,
