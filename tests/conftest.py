@@ -1,0 +1,27 @@
+"""Fixtures that several test modules share."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def build_book(root: Path, src: Path, builder: str = "dummy") -> Path:
+    """Execute the chapters of the book in `root` with the package in `src`; return the folder that was written.
+
+    The chapters are read and executed as for the published pages, by Jupyter Book, but a warning is no error and
+    the builder that Sphinx writes with, by default, writes no pages. AssertionError with the end of the log if a
+    chapter fails.
+    """
+    env = os.environ | {"PYTHONPATH": str(src), "TRGNB_BOOK": "1", "JAX_PLATFORMS": "cpu"}
+    command = [Path(sys.executable).with_name("jupyter-book"), "build", root, "--builder=custom"]
+    done = subprocess.run([*command, f"--custom-builder={builder}"], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert done.returncode == 0, f"the book in {root} does not build:\n{done.stdout[-4000:]}"
+    return root / "_build"
+
+
+@pytest.fixture(scope="session", name="build_book")
+def _build_book():
+    return build_book
