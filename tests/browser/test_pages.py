@@ -1,0 +1,76 @@
+"""Every page of the built book, in headless Chromium, opened as a file and from a server."""
+
+import pytest
+from conftest import chapters
+from page_checks import (
+    NARROW,
+    fits,
+    flowcharts,
+    formulas,
+    luminance,
+    pictures,
+    quiet,
+    turn_dark,
+    visible,
+    visit,
+)
+
+DRAWINGS = ("pre.mermaid > svg", "figure img", ".cell_output img")
+
+
+@pytest.fixture
+def wide(browser):
+    """A window as on a desk, light."""
+    with browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme="light") as context:
+        yield context
+
+
+@pytest.fixture
+def narrow(browser):
+    """A window as on a telephone, light."""
+    with browser.new_context(viewport={"width": NARROW, "height": 844}, color_scheme="light") as context:
+        yield context
+
+
+def drawings(page):
+    """Complaints about drawings that cannot be seen."""
+    return [complaint for selector in DRAWINGS for complaint in visible(page, selector)]
+
+
+def expect_none(*complaints):
+    """Fail with all complaints, one on a line."""
+    found = sum(complaints, [])
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("chapter", chapters())
+def test_page_is_drawn_offline(chapter, base, wide):
+    page, seen = visit(wide, f"{base}/{chapter}.html")
+    expect_none(flowcharts(page), formulas(page), pictures(page), fits(page), drawings(page), quiet(seen))
+
+
+@pytest.mark.parametrize("chapter", chapters())
+def test_page_in_the_dark(chapter, base, wide):
+    page, seen = visit(wide, f"{base}/{chapter}.html")
+    light = luminance(page)
+    expect_none(turn_dark(page, seen))
+    assert light > 200 and luminance(page) < 60
+    expect_none(flowcharts(page), formulas(page), drawings(page), quiet(seen))
+
+
+@pytest.mark.parametrize("chapter", chapters())
+def test_page_on_a_telephone(chapter, base, narrow):
+    page, seen = visit(narrow, f"{base}/{chapter}.html")
+    expect_none(fits(page), drawings(page), quiet(seen))
+
+
+def test_first_address_leads_to_the_book(base, wide):
+    page = wide.new_page()
+    page.goto(f"{base}/index.html")
+    page.wait_for_url(f"{base}/{chapters()[0]}.html")
+
+
+def test_search_works_offline(base, wide):
+    page, seen = visit(wide, f"{base}/search.html?q=tensor")
+    page.wait_for_selector("#search-results li a")
+    expect_none(quiet(seen))
