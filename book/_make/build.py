@@ -38,7 +38,7 @@ def report_failure() -> None:
     if reports:
         print("The failing cell and its error are above and in _build/html/reports/*.log")
     else:
-        print("The warnings that count as errors are above.")
+        print("What went wrong is above: warnings count as errors.")
 
 
 def run_jupyter_book() -> int:

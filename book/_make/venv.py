@@ -40,7 +40,8 @@ def main() -> int:
     key = key.hexdigest()
     version = "{}.{}.{}".format(*sys.version_info)
 
-    same = made_from(venv) == (base_python(), version) and python.exists()
+    # The last thing that venv puts into an environment is pip.
+    same = made_from(venv) == (base_python(), version) and (venv / "bin" / "pip").exists()
     if same and stamp.exists() and stamp.read_text("utf8").strip() == key:
         return 0
     start = time.monotonic()
