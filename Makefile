@@ -1,10 +1,12 @@
 # trgnb: `make book` and `make test` are all that is needed; `make` alone lists the rest.
 #   PYTHON=/path   the Python to make the environment with (default: the newest of 3.13, 3.12, 3.11 that runs)
 #   VENV=folder    the virtual environment (default: .venv)
+#   LAB_FLAGS=...  more options for JupyterLab, such as --no-browser
 
 PYTHON ?=
 VENV   ?= .venv
 PORT   ?= 8000
+LAB_FLAGS ?=
 
 PY     := $(VENV)/bin/python
 # Tests and benchmarks run on the CPU: without this JAX warns on machines that have an accelerator.
@@ -43,7 +45,7 @@ accept: book ## execute the chapters afresh and accept their numbers (then read 
 	$(PY) -m trgnb.numbers accept
 
 lab: venv ## JupyterLab on the chapters (right click: Open With, Notebook)
-	$(PY) -m jupyterlab --ServerApp.root_dir=book
+	$(PY) -m jupyterlab --ServerApp.root_dir=book $(LAB_FLAGS)
 
 serve: book ## build the book and serve it on localhost (PORT=8000)
 	@echo "Serving http://localhost:$(PORT)/ (Ctrl-C stops)"

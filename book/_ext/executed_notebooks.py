@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import json
 import os
+import posixpath
 import re
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import nbformat
 from myst_nb.core.execute.base import ExecutionError
@@ -43,11 +44,10 @@ class Quotes:
         """``text`` of a chapter with each {glue:text}`doc::key:format` replaced by the formatted value."""
 
         def number(match: re.Match) -> str:
-            key, _, spec = match[1].rpartition(":") if re.search(r"(?<!:):[^:]+$", match[1]) else (match[1], "", "s")
+            # As myst-nb reads it: the format follows the last colon.
+            key, spec = match[1].rsplit(":", 1) if ":" in match[1] else (match[1], "s")
             doc, _, name = key.rpartition("::")
-            source = docname
-            if doc:
-                source = os.path.normpath(PurePosixPath(docname).parent / PurePosixPath(doc).with_suffix(""))
+            source = posixpath.normpath(f"{posixpath.dirname(docname)}/{doc.removesuffix('.md')}") if doc else docname
             try:
                 return format_plain_text(self.value(source, name), spec)
             except (KeyError, ValueError):
