@@ -14,7 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from trgnb import numbers
-from trgnb.numbers import Chapter, Pin, Printed, __main__, _pin, checks, compare, pin, settle
+from trgnb.numbers import Cell, Chapter, Pin, Printed, __main__, _pin, checks, compare, pin, settle
 from trgnb.numbers._compare import close, holds
 from trgnb.numbers._read import printed_text, read_chapter, toc_pages
 
@@ -183,7 +183,7 @@ def test_pin_in_a_plain_notebook_may_run_again(capsys):
 def test_a_pin_survives_the_glue_with_all_its_digits(value, rtol, atol):
     notebook = {"cells": [code("run()")]}
     read = read_chapter("trg", notebook, {"trg.x": glued(value, 1, rtol, atol)}).pins["trg.x"]
-    assert read == Pin("trg.x", value, rtol, atol, "1, `run()`")
+    assert read == Pin("trg.x", value, rtol, atol, Cell(1, "run()"))
     assert type(read.value) is type(value)
 
 
@@ -193,8 +193,8 @@ def test_a_pin_survives_the_glue_with_all_its_digits(value, rtol, atol):
 def test_pins_know_their_cell_and_whether_it_is_tagged_machine():
     cells = [code("a = 1", count=1), code("", count=None), code("\n  # times\nb = 2", count=2, tags=["machine"])]
     read = read_chapter("trg", {"cells": cells}, {"trg.a": glued(1, 1), "trg.b": glued(2, 2)})
-    assert read.pins["trg.a"] == Pin("trg.a", 1, cell="1, `a = 1`")
-    assert read.pins["trg.b"] == Pin("trg.b", 2, cell="2, `# times`", machine=True)
+    assert read.pins["trg.a"] == Pin("trg.a", 1, cell=Cell(1, "a = 1"))
+    assert read.pins["trg.b"] == Pin("trg.b", 2, cell=Cell(2, "# times"), machine=True)
     assert read.standing().pins.keys() == {"trg.a"}
 
 
@@ -247,8 +247,8 @@ def test_a_page_outside_the_toc_is_not_looked_at(book):
     stale = book / "_build" / "jupyter_execute" / "book" / "old.glue.json"
     stale.write_text(json.dumps({"old.x": glued(math.nan)}))
     stale.with_name("old.ipynb").write_text(json.dumps({"cells": [code("old()")]}))
-    held = replace(X, cell="1, `show()`")
-    assert read(book) == [Chapter("trg", {"trg.x": held}, {"show()": Printed("show()", "x = 0.25", "1, `show()`")})]
+    held = replace(X, cell=Cell(1, "show()"))
+    assert read(book) == [Chapter("trg", {"trg.x": held}, {"show()": Printed("show()", "x = 0.25", Cell(1, "show()"))})]
 
 
 def test_a_chapter_that_was_not_executed_is_an_error(book):
@@ -360,7 +360,7 @@ def test_an_error_cell_that_raises_no_more_is_found(tags):
 
 
 def test_a_finding_tells_all():
-    present = replace(X, value=0.2500001, cell="7, `x = run()`")
+    present = replace(X, value=0.2500001, cell=Cell(7, "x = run()"))
     [finding] = compare([chapter(X)], [chapter(present)])
     assert str(finding) == (
         "trg.x: drifted\n"
@@ -516,7 +516,7 @@ def test_accepting_keeps_the_record_of_what_holds():
         chapter(replace(X, value=math.nan)),
         chapter(replace(X, value=math.inf, machine=True)),
         chapter(unpinned=("trg.x",)),
-        chapter(unraised=(Printed("1 / 0", "", "2, `1 / 0`"),)),
+        chapter(unraised=(Printed("1 / 0", "", Cell(2, "1 / 0")),)),
     ],
 )
 def test_what_cannot_be_accepted(present):

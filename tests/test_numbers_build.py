@@ -87,8 +87,8 @@ def test_pins_arrive_with_digits_tolerance_and_cell(built):
         "one.k": (16, 0.0, 0.0, False),
         "one.word": ("abc", 0.0, 0.0, False),
     }
-    assert one.pins["one.third"].cell == "1, `import numpy as np`"
-    assert one.pins["one.k"].cell == "4, `from IPython.display import Markdown, display`"
+    assert one.pins["one.third"].cell == (1, "import numpy as np")
+    assert one.pins["one.k"].cell == (4, "from IPython.display import Markdown, display")
 
 
 def test_what_cells_print_is_kept(built):

@@ -9,9 +9,10 @@ Nothing here needs JAX or the book's tools, so that the gate judges a build with
 
 from ._compare import Check, Finding, checks, compare, settle
 from ._pin import pin
-from ._read import Chapter, Pin, Printed, read_accepted, read_build, write_accepted
+from ._read import Cell, Chapter, Pin, Printed, read_accepted, read_build, write_accepted
 
 __all__ = [
+    "Cell",
     "Chapter",
     "Check",
     "Finding",

@@ -71,7 +71,7 @@ def checks(accepted: Iterable[Chapter], present: Iterable[Chapter]) -> Iterator[
         for key in new.unpinned:
             yield Check(name, key, Finding("glued without a tolerance", name, key, (), "Use trgnb.pin, not glue."))
         for cell in new.unraised:
-            facts = (("cell", cell.cell),)
+            facts = (("cell", str(cell.cell)),)
             yield Check(name, cell.name, Finding("raised no error", name, cell.name, facts, _UNRAISED))
 
 
@@ -146,7 +146,7 @@ def _finite(value: Scalar) -> bool:
 def _facts(old: Pin | None, new: Pin | None) -> tuple[tuple[str, str], ...]:
     facts = []
     if new:
-        facts.append(("cell", new.cell))
+        facts.append(("cell", str(new.cell)))
     for label, pin in (("accepted", old), ("present", new)):
         facts.append((label, f"{pin.value!r}{_held(pin)}" if pin else "none"))
     if old and new and isinstance(old.value, float) and isinstance(new.value, float):
@@ -168,7 +168,7 @@ def judge_printed(
     if not new:
         advice = "Nothing that a cell beginning like this prints is compared now: it is gone, silent or tagged machine. "
         return Finding("missing text", chapter, old.name, (("accepted", _quoted(old.text)),), advice + _CHANGED)
-    cell = ("cell", new.cell)
+    cell = ("cell", str(new.cell))
     if not old:
         advice = "Pin its numbers, tag the cell machine if they depend on the machine, or: " + _CHANGED
         return Finding("new text", chapter, new.name, (cell, ("present", _quoted(new.text))), advice)

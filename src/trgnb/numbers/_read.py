@@ -17,15 +17,25 @@ from ._pin import Scalar
 _TEXTS = "text/markdown", "text/latex", "text/html", "text/plain"
 
 
+class Cell(NamedTuple):
+    """An executed cell: the n of its In[n], counted from 1, and the first line of its source."""
+
+    number: int
+    first_line: str
+
+    def __str__(self) -> str:
+        return f"{self.number}, `{self.first_line}`"
+
+
 @dataclass(frozen=True)
 class Pin:
-    """A pinned number; `cell` says where, and is empty in an accepted file."""
+    """A pinned number; `cell` says where, and is None in an accepted file."""
 
     name: str
     value: Scalar
     rtol: float = 0.0
     atol: float = 0.0
-    cell: str = ""
+    cell: Cell | None = None
     machine: bool = False
 
 
@@ -35,7 +45,7 @@ class Printed:
 
     name: str
     text: str
-    cell: str = ""
+    cell: Cell | None = None
 
 
 @dataclass(frozen=True)
@@ -90,8 +100,9 @@ def read_chapter(name: str, notebook: dict, glue: dict) -> Chapter:
     pins, unpinned = {}, []
     for key, output in glue.items():
         if held := output["metadata"].get("trgnb"):
-            cell, value = cells[held["cell"]], _value(output["data"]["text/plain"])
-            pins[key] = Pin(key, value, held["rtol"], held["atol"], cell.said.cell, "machine" in cell.tags)
+            executed, value = cells[held["cell"]], _value(output["data"]["text/plain"])
+            where, machine = executed.said.cell, "machine" in executed.tags
+            pins[key] = Pin(key, value, held["rtol"], held["atol"], where, machine)
         elif not _is_image(output):
             unpinned.append(key)
     printed = {c.said.name: c.said for c in cells.values() if c.said.text and "machine" not in c.tags}
@@ -99,22 +110,23 @@ def read_chapter(name: str, notebook: dict, glue: dict) -> Chapter:
     return Chapter(name, pins, printed, tuple(unpinned), unraised)
 
 
-class _Cell(NamedTuple):
+class _Executed(NamedTuple):
     said: Printed
     tags: frozenset[str]
     raised: bool
 
 
-def _cells(notebook: dict) -> dict[int, _Cell]:
+def _cells(notebook: dict) -> dict[int, _Executed]:
     """Return the executed cells by the n of In[n]: the number that a pin gives for its cell."""
     executed = [cell for cell in notebook["cells"] if cell.get("execution_count")]
-    names = _numbered(next(filter(str.strip, "".join(cell["source"]).splitlines())).strip() for cell in executed)
+    first_lines = ("".join(cell["source"]).strip().splitlines()[0] for cell in executed)
+    names = _numbered(line.strip()[:72] for line in first_lines)
     cells = {}
     for cell, name in zip(executed, names, strict=True):
         number, outputs = cell["execution_count"], cell["outputs"]
-        said = Printed(name, printed_text(outputs), f"{number}, `{name}`")
+        said = Printed(name, printed_text(outputs), Cell(number, name))
         raised = any(output["output_type"] == "error" for output in outputs)
-        cells[number] = _Cell(said, frozenset(cell["metadata"].get("tags", ())), raised)
+        cells[number] = _Executed(said, frozenset(cell["metadata"].get("tags", ())), raised)
     return cells
 
 

@@ -1,0 +1,141 @@
+"""The numbers gate is tested by deliberate faults: each is put into a copy of the book, and has to be found.
+
+A fault is one piece of text exchanged for another, in the package or in a chapter. The chapter that shows it is
+executed afresh in the copy, with the package of the copy, as far as the first cell that holds the number in
+question; what it pins and prints is compared with the accepted numbers.
+"""
+
+import fnmatch
+import os
+import re
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from trgnb.numbers import Chapter, Finding, compare, read_accepted, read_build
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Fault(NamedTuple):
+    """`old` becomes `new` in `file`; then `chapter` must fail at a number or text whose name matches `names`."""
+
+    what: str
+    file: str
+    old: str
+    new: str
+    chapter: str
+    names: str
+
+
+FAULTS = []
+
+
+# --- the book that holds, and a faulty copy of it --------------------------------------------------------------
+
+
+class Book(NamedTuple):
+    """A built book that holds: its folder, and its chapters as accepted and as present."""
+
+    root: Path
+    accepted: dict[str, Chapter]
+    present: dict[str, Chapter]
+
+    def reach(self, fault: Fault) -> int:
+        """Return the number of the first cell that holds what the fault must change. LookupError if none does."""
+        held = self.held(fault.chapter)
+        if not (named := fnmatch.filter(held, fault.names)):
+            raise LookupError(f"{fault.what}: no number or text of {fault.chapter} is named like {fault.names}")
+        return min(held[name] for name in named)
+
+    def until(self, chapter: str, cells: int) -> Chapter:
+        """Return what is accepted of the first `cells` cells of the chapter."""
+        held, accepted = self.held(chapter), self.accepted[chapter]
+
+        def cut(side):
+            return {name: value for name, value in side.items() if held.get(name, 0) <= cells}
+
+        return replace(accepted, pins=cut(accepted.pins), printed=cut(accepted.printed))
+
+    def held(self, chapter: str) -> dict[str, int]:
+        """Return the number of the cell of each pin and text of a chapter, by name."""
+        present = self.present[chapter].standing()
+        return {name: value.cell.number for name, value in (present.printed | present.pins).items()}
+
+
+def read_book(root: Path) -> Book:
+    """Read the built book in `root`."""
+    accepted, present = read_accepted(root / "tests" / "numbers"), read_build(root / "_build", root / "_toc.yml")
+    return Book(root, *({chapter.name: chapter for chapter in side} for side in (accepted, present)))
+
+
+def copy_of(book: Book, folder: Path, chapter: str, cells: int) -> Path:
+    """Copy what the build reads of a book to `folder`, with the first `cells` cells of one chapter only."""
+    for path in book.root.iterdir():
+        if path.is_file():
+            shutil.copy2(path, folder)
+    for part in ("book", "src"):
+        shutil.copytree(book.root / part, folder / part, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    (folder / "_toc.yml").write_text(f"format: jb-book\nroot: book/{chapter}\n")
+    page = folder / "book" / f"{chapter}.md"
+    parts = re.split(r"^(?=`{3,}\{code-cell\})", page.read_text(), flags=re.MULTILINE)
+    assert len(parts) > cells, f"{page.name} has {len(parts) - 1} code cells, not {cells}: build the book afresh"
+    page.write_text("".join(parts[: cells + 1]))
+    return folder
+
+
+def put(fault: Fault, folder: Path) -> None:
+    """Exchange the text of the fault. AssertionError unless it is there exactly once."""
+    path = folder / fault.file
+    text = path.read_text()
+    assert text.count(fault.old) == 1, f"{fault.file} holds {text.count(fault.old)} times, not once: {fault.old!r}"
+    path.write_text(text.replace(fault.old, fault.new))
+
+
+def execute(book: Book, folder: Path, shown: list[Fault], done: list[Fault], build_book) -> list[Finding]:
+    """Execute a chapter as far as it shows the faults `shown`, with the faults `done`; return what does not hold."""
+    chapter, cells = shown[0].chapter, max(book.reach(fault) for fault in shown)
+    copy_of(book, folder, chapter, cells)
+    for fault in done:
+        put(fault, folder)
+    build = build_book(folder, folder / "src")
+    return compare([book.until(chapter, cells)], read_build(build, folder / "_toc.yml"))
+
+
+# --- the tests -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def findings(request, tmp_path_factory, build_book):
+    """The findings to come of each selected test, by its parameter: as many are executed at a time as there are cores."""
+    book = read_book(ROOT)
+    cases = [case for item in request.session.items if item.path == request.path for case in item.callspec.params.values()]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+
+        def start(shown, done):
+            return pool.submit(execute, book, tmp_path_factory.mktemp("book"), shown, done, build_book)
+
+        yield {
+            case: start([case], [case]) if isinstance(case, Fault) else start(faults_of(case), []) for case in cases
+        }
+
+
+def faults_of(chapter):
+    return [fault for fault in FAULTS if fault.chapter == chapter]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.what)
+def test_a_fault_is_found(fault, findings):
+    found = [finding.name for finding in findings[fault].result()]
+    assert found, "nothing was found"
+    assert fnmatch.filter(found, fault.names), f"found, but not at {fault.names}: {found}"
+
+
+@pytest.mark.parametrize("chapter", sorted({fault.chapter for fault in FAULTS}))
+def test_a_copy_without_a_fault_holds(chapter, findings):
+    found = findings[chapter].result()
+    assert not found, "\n\n".join(map(str, found))
