@@ -1,0 +1,13 @@
+"""Differentiating the tensor renormalization group."""
+
+import jax
+
+# Before the first array of any chapter: an array made earlier stays float32.
+jax.config.update("jax_enable_x64", True)
+
+from trgnb import ising, svd, trg  # noqa: E402
+from trgnb.methods import METHODS, lnz, lnz_and_grad  # noqa: E402
+from trgnb.numbers import pin  # noqa: E402
+from trgnb.trg import schedule  # noqa: E402
+
+__all__ = ["METHODS", "ising", "lnz", "lnz_and_grad", "pin", "schedule", "svd", "trg"]

@@ -1,0 +1,99 @@
+"""ln Z and its gradient by every method, behind one pair of functions."""
+
+from functools import lru_cache, partial
+
+import jax
+import numpy as np
+from jax import numpy as jnp
+
+from trgnb import staging, trg
+from trgnb.ising import check_beta
+
+_TRACEABLE = {
+    "unrolled": trg.unrolled_lnz,
+    "scan": staging.scan_lnz,
+    "checkpoint": staging.checkpoint_lnz,
+}
+_ENGINES = {
+    "staged": staging.recomputing,
+    "residual": staging.keeping,
+}
+
+METHODS = (*_TRACEABLE, *_ENGINES)
+"""Names of the methods, in the order of the book's tables."""
+
+
+def lnz(beta, *, chi=16, steps=20, method="unrolled", schedule=None):
+    """ln Z per spin of 2^steps spins by the tensor renormalization group, float64.
+
+    beta: inverse temperature J / k_B T (J = 1), a scalar with 0 < beta <= 150.
+    chi: bond dimension, >= 2.  steps: number of TRG steps, >= 1.  method: one of ``trgnb.METHODS``.
+    schedule: bond dimension of every step, instead of chi and steps.
+
+    For "unrolled", "scan" and "checkpoint" it is a JAX function of beta: jit, grad, vmap, jvp and second
+    derivatives apply.  "staged" and "residual" run compiled programs from Python and want a number.
+    A second call with the same schedule neither traces nor compiles.
+
+    Errors: ValueError that names the argument for bad input; TypeError for a traced beta where a number
+    is wanted; FloatingPointError instead of a result that is not finite.
+    Source: Levin and Nave, Phys. Rev. Lett. 99, 120601 (2007).
+    """
+    beta, ks = _check(beta, chi, steps, method, schedule)
+    if method in _TRACEABLE:
+        value = _jitted(method, ks)[0](beta)
+    else:
+        value = jnp.asarray(staging.staged_lnz(_ENGINES[method], beta, ks))
+    return _check_finite(value, beta, ks, method)
+
+
+def lnz_and_grad(beta, *, chi=16, steps=20, method="unrolled", schedule=None):
+    """ln Z per spin and d(ln Z/N)/d beta = -u, a pair of float64 scalars.
+
+    Arguments and errors: as for ``lnz``.
+    """
+    beta, ks = _check(beta, chi, steps, method, schedule)
+    if method in _TRACEABLE:
+        pair = _jitted(method, ks)[1](beta)
+    else:
+        pair = tuple(map(jnp.asarray, staging.staged_lnz_and_grad(_ENGINES[method], beta, ks)))
+    return _check_finite(pair, beta, ks, method)
+
+
+@lru_cache
+def _jitted(method, ks):
+    # One jitted object per method and schedule: a fresh partial at every call would be traced again.
+    function = partial(_TRACEABLE[method], ks=ks)
+    return jax.jit(function), jax.jit(jax.value_and_grad(function))
+
+
+def _check(beta, chi, steps, method, schedule):
+    if method not in METHODS:
+        raise ValueError(f"unknown method {method!r}; choose one of {', '.join(map(repr, METHODS))}")
+    if not jax.config.jax_enable_x64:
+        raise RuntimeError("trgnb computes in float64: keep jax_enable_x64 on (importing trgnb switches it on)")
+    if schedule is None:
+        ks = trg.schedule(chi, steps)
+    elif (chi, steps) != (16, 20):
+        raise ValueError(f"give either schedule or chi and steps, got schedule={schedule!r}, chi={chi!r}, steps={steps!r}")
+    else:
+        ks = trg.check_schedule(schedule)
+    if not isinstance(beta, jax.core.Tracer):
+        return jnp.asarray(check_beta(beta), jnp.float64), ks
+    if method not in _TRACEABLE:
+        raise TypeError(
+            f"method {method!r} runs compiled programs from Python and needs beta as a number, not a traced value; "
+            f"inside jit, grad or vmap use one of {', '.join(map(repr, _TRACEABLE))}"
+        )
+    if beta.shape != ():
+        raise ValueError(f"beta must be a scalar, got shape {beta.shape}; map over many with jax.vmap")
+    return beta.astype(jnp.float64), ks
+
+
+def _check_finite(result, beta, ks, method):
+    leaves = jax.tree.leaves(result)
+    if not any(isinstance(leaf, jax.core.Tracer) for leaf in leaves) and not np.isfinite(leaves).all():
+        raise FloatingPointError(
+            f"{method} at beta = {beta} with schedule {ks} gave {result}: singular values or norms left the range of "
+            "float64; a schedule that keeps fewer values (trgnb.schedule) avoids it"
+        )
+    return result

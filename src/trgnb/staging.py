@@ -1,0 +1,184 @@
+"""Twenty steps without twenty copies: scan, checkpoint, and per-shape programs chained by hand.
+
+The staged driver knows nothing of JAX.  It sees a chain of stages, each a function x -> (y, log): the
+initial tensor, the steps, the closing trace.  ln Z per spin is the weighted sum of the logs, so the
+cotangent of each x follows from that of its y alone::
+
+    ct_x = d/dx [ <y(x), ct_y> + weight * log(x) ]
+
+An engine turns a stage into programs for it; stages that agree in (name, d, k) share theirs.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+import jax
+from jax import lax
+from jax import numpy as jnp
+
+from trgnb import trg
+
+
+def scan_lnz(beta, ks, step=trg.step):
+    """ln Z per spin with the equal steps at the end of the schedule in one lax.scan.
+
+    A scan takes steps of one shape only, so those before the last run of d = k stay unrolled.
+    Arguments: as for ``trg.unrolled_lnz``.
+    """
+    w = trg.weights(len(ks))
+    head = equal_tail(ks)
+    t, log_norm = trg.first_tensor(beta)
+    total = w[0] * log_norm
+    for n, k in enumerate(ks[:head], start=1):
+        t, log_norm = step(t, k)
+        total = total + w[n] * log_norm
+
+    def body(t, weight):
+        t, log_norm = step(t, ks[-1])
+        return t, weight * log_norm
+
+    t, terms = lax.scan(body, t, jnp.asarray(w[head + 1 : -1]))
+    for term in terms:  # one by one, in the order of the unrolled sum
+        total = total + term
+    return total + w[-1] * trg.log_trace(t)
+
+
+def equal_tail(ks):
+    """Index of the first step of the last run with d = k: what a scan can take starts here."""
+    head = len(ks)
+    while head > 0 and (2, *ks)[head - 1] == ks[-1]:
+        head -= 1
+    return head
+
+
+def checkpoint_lnz(beta, ks):
+    """ln Z per spin with jax.checkpoint around each step, so that the backward pass recomputes it.
+
+    The steps of the tail are scanned: a loop of XLA's own runs its steps in order, while the optimization
+    barriers between unrolled checkpoints do not keep every version of XLA from recomputing all steps
+    first and holding all their residuals at once.
+
+    Right only because a step starts with the decomposition of its stored input (see ``trg``): were the
+    norm taken first, its recomputed value could differ in the last bit, the SVD return another basis
+    of a degenerate space, and the stored cotangent refer to the old one.
+    Arguments: as for ``trg.unrolled_lnz``.
+    """
+    return scan_lnz(beta, ks, step=jax.checkpoint(trg.step, static_argnums=1))
+
+
+class Stage(NamedTuple):
+    """A link of the chain: its function's name, bond dimensions in and out (0 where there is none)."""
+
+    name: str
+    d: int
+    k: int
+
+    def function(self, xp):
+        """The function x -> (y, log) of this stage, in the array namespace xp."""
+        match self.name:
+            case "initial":
+                return lambda beta: trg.first_tensor(beta, xp)
+            case "step":
+                return lambda t: trg.step(t, self.k, xp)
+            case "trace":
+                return lambda t: (None, trg.log_trace(t, xp))
+
+    @property
+    def input_shape(self):
+        return (self.d,) * 4 if self.d else ()
+
+
+def stages(ks):
+    """The chain of ln Z for a schedule: initial tensor, one step for each k, closing trace."""
+    dims = (2, *ks)
+    steps = (Stage("step", d, k) for d, k in zip(dims, ks, strict=False))
+    return (Stage("initial", 0, 2), *steps, Stage("trace", dims[-1], 0))
+
+
+@dataclass(frozen=True)
+class Programs:
+    """What an engine makes of a stage; every program takes and returns concrete arrays.
+
+    value(x) -> (y, log).
+    forward(x) -> (y, log, residuals), residuals being whatever backward wants to see again.
+    backward(residuals, ct_y, weight) -> ct_x, the cotangent of x.
+    """
+
+    value: Callable[[Any], tuple]
+    forward: Callable[[Any], tuple]
+    backward: Callable[[Any, Any, float], Any]
+
+
+def staged_lnz(engine, beta, ks):
+    """ln Z per spin, stage by stage, a float.  engine: Stage -> Programs."""
+    x, total = beta, 0.0
+    for stage, weight in zip(stages(ks), trg.weights(len(ks)), strict=True):
+        x, log = engine(stage).value(x)
+        total += weight * float(log)
+    return total
+
+
+def staged_lnz_and_grad(engine, beta, ks):
+    """ln Z per spin and its beta derivative, two floats: forward, then the cotangents from the last stage back."""
+    chain = tuple(zip(map(engine, stages(ks)), trg.weights(len(ks)), strict=True))
+    x, logs, kept = beta, [], []
+    for programs, _ in chain:
+        x, log, residuals = programs.forward(x)
+        logs.append(log)
+        kept.append(residuals)
+    ct = None
+    for programs, weight in reversed(chain):
+        ct = programs.backward(kept.pop(), ct, weight)
+    total = 0.0
+    for log, (_, weight) in zip(logs, chain, strict=True):
+        total += weight * float(log)
+    return total, float(ct)
+
+
+@lru_cache
+def recomputing(stage):
+    """JAX engine that keeps only the input of a stage; its backward program runs the stage again.
+
+    Both programs decompose the same stored bits, so both find the same singular vectors.
+    """
+    function = stage.function(trg.JAX)
+
+    def backward(x, ct, weight):
+        return jax.vjp(function, x)[1]((ct, weight))[0]
+
+    x = jax.ShapeDtypeStruct(stage.input_shape, jnp.float64)
+    value = jax.jit(function).lower(x).compile()
+    y, log = _avals(value)
+    return Programs(
+        value=value,
+        forward=lambda x: (*value(x), x),
+        backward=jax.jit(backward).lower(x, y, log).compile(),
+    )
+
+
+@lru_cache
+def keeping(stage):
+    """JAX engine whose forward program hands its residuals to the backward program: nothing runs twice."""
+    function = stage.function(trg.JAX)
+
+    def forward(x):
+        (y, log), pullback = jax.vjp(function, x)
+        return y, log, pullback
+
+    def backward(pullback, ct, weight):
+        return pullback((ct, weight))[0]
+
+    x = jax.ShapeDtypeStruct(stage.input_shape, jnp.float64)
+    compiled = jax.jit(forward).lower(x).compile()
+    y, log, pullback = _avals(compiled)
+    return Programs(
+        value=recomputing(stage).value,
+        forward=compiled,
+        backward=jax.jit(backward).lower(pullback, y, log).compile(),
+    )
+
+
+def _avals(compiled):
+    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), compiled.out_info)
