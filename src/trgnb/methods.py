@@ -42,7 +42,7 @@ def lnz(beta, *, chi=16, steps=20, method="unrolled", schedule=None):
     if method in _TRACEABLE:
         value = _jitted(method, ks)[0](beta)
     else:
-        value = jnp.asarray(staging.staged_lnz(_ENGINES[method], beta, ks))
+        value = jnp.asarray(staging.staged_lnz(_ENGINES[method], beta, ks), jnp.float64)
     return _check_finite(value, beta, ks, method)
 
 
@@ -55,7 +55,7 @@ def lnz_and_grad(beta, *, chi=16, steps=20, method="unrolled", schedule=None):
     if method in _TRACEABLE:
         pair = _jitted(method, ks)[1](beta)
     else:
-        pair = tuple(map(jnp.asarray, staging.staged_lnz_and_grad(_ENGINES[method], beta, ks)))
+        pair = tuple(jnp.asarray(x, jnp.float64) for x in staging.staged_lnz_and_grad(_ENGINES[method], beta, ks))
     return _check_finite(pair, beta, ks, method)
 
 

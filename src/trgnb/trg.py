@@ -11,7 +11,7 @@ where, svd), ``JAX`` below being one.
 """
 
 import operator
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -33,6 +33,20 @@ JAX = SimpleNamespace(
     svd=svd,
 )
 """The array namespace of the JAX engine."""
+
+NUMPY = SimpleNamespace(
+    einsum=partial(np.einsum, optimize=True),
+    reshape=np.reshape,
+    transpose=np.transpose,
+    sqrt=np.sqrt,
+    log=np.log,
+    sum=np.sum,
+    where=np.where,
+    cosh=np.cosh,
+    sinh=np.sinh,
+    svd=partial(np.linalg.svd, full_matrices=False),
+)
+"""The array namespace of plain NumPy, for values that may not be traced."""
 
 
 def normalise(t, xp=JAX):
@@ -143,14 +157,15 @@ def _check_count(name, value, least):
 
 @lru_cache
 def _structural_ranks(chi, steps):
-    t, _ = first_tensor(BETA_CRITICAL)
+    # In NumPy: the schedule is wanted as numbers while a caller's jit is tracing.
+    t, _ = first_tensor(BETA_CRITICAL, NUMPY)
     ks = []
     # Once a step takes dimension chi to chi, every further one does.
     while len(ks) < steps and ks[-2:] != [chi, chi]:
         d = t.shape[0]
         s = np.linalg.svd(np.reshape(t, (d * d, d * d)), compute_uv=False)
         ks.append(min(int(np.sum(s > _RANK_TOLERANCE * s[0])), chi))
-        t, _ = step(t, ks[-1])
+        t, _ = step(t, ks[-1], NUMPY)
     return tuple(ks) + (chi,) * (steps - len(ks))
 
 
