@@ -363,7 +363,7 @@ def test_a_finding_tells_all():
     present = replace(X, value=0.2500001, cell=Cell(7, "x = run()"))
     [finding] = compare([chapter(X)], [chapter(present)])
     assert str(finding) == (
-        "trg.x: drifted\n"
+        "drifted: trg.x\n"
         "  chapter     trg\n"
         "  cell        7, `x = run()`\n"
         "  accepted    0.25  (rtol 0, atol 1e-09)\n"
@@ -534,7 +534,7 @@ def run(book, action):
 def test_accept_then_check(book, capsys, monkeypatch):
     monkeypatch.delenv("CI", raising=False)
     assert run(book, "check") == 1
-    assert "trg.x: new" in capsys.readouterr().out
+    assert "new: trg.x" in capsys.readouterr().out
     assert run(book, "accept") == 0
     assert "new  trg  trg.x" in capsys.readouterr().out
     assert run(book, "check") == 0
@@ -555,7 +555,7 @@ def test_accept_is_refused_when_a_number_is_not_finite(book, capsys, monkeypatch
     monkeypatch.delenv("CI", raising=False)
     (book / "_build" / "jupyter_execute" / "book" / "trg.glue.json").write_text(json.dumps({"trg.x": glued(math.nan)}))
     assert run(book, "accept") == 1
-    assert "trg.x: not finite" in capsys.readouterr().err
+    assert "not finite: trg.x" in capsys.readouterr().err
     assert not (book / "tests").exists()
 
 

@@ -29,7 +29,7 @@ class Finding:
     def __str__(self) -> str:
         facts = (("chapter", self.chapter), *self.facts)
         return "\n".join(
-            [f"{self.name}: {self.kind}", *(f"  {label:<10}  {fact}" for label, fact in facts), f"  {self.advice}"]
+            [f"{self.kind}: {self.name}", *(f"  {label:<10}  {fact}" for label, fact in facts), f"  {self.advice}"]
         )
 
 
