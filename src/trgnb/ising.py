@@ -4,13 +4,14 @@ Everything is per spin, with J = 1 and beta = J / k_B T.  ``size=None`` is the i
 (Onsager); ``size=L`` is the torus of L x L spins (Kaufman).
 """
 
+import operator
 from functools import partial
 
 import numpy as np
 from jax import grad, jit
 from jax import numpy as jnp
 from scipy.integrate import quad
-from scipy.special import ellipe, ellipkm1
+from scipy.special import ellipkm1, elliprd
 
 BETA_CRITICAL = float(np.log1p(np.sqrt(2.0)) / 2.0)
 """Onsager's critical point, sinh(2 beta) = 1."""
@@ -119,9 +120,11 @@ def exact_specific_heat(beta, size=None):
     kappa1 = _kappa1(beta)
     if kappa1 == 0.0:
         raise ValueError(f"the specific heat diverges at the critical point, beta = {beta!r}; give a size instead")
-    # ellipkm1 takes 1 - m, which stays exact near the critical point where m -> 1.
-    first, second = ellipkm1(kappa1 * kappa1), ellipe(1.0 - kappa1 * kappa1)
-    bracket = first - second - (np.pi / 2.0 + kappa1 * first) / np.cosh(2.0 * beta) ** 2
+    # ellipkm1 takes 1 - m, which stays exact near the critical point where m -> 1; Carlson's integral gives
+    # K - E without the cancellation of the two at low temperature, where m -> 0.
+    first = ellipkm1(kappa1 * kappa1)
+    difference = (2.0 * np.tanh(2.0 * beta) / np.cosh(2.0 * beta)) ** 2 / 3.0 * elliprd(0.0, kappa1 * kappa1, 1.0)
+    bracket = difference - (np.pi / 2.0 + kappa1 * first) / np.cosh(2.0 * beta) ** 2
     return float(4.0 / np.pi * (beta / np.tanh(2.0 * beta)) ** 2 * bracket)
 
 
@@ -132,9 +135,13 @@ def _kappa1(beta):
 
 
 def _check_size(size):
-    if size != int(size) or size < 2:
+    try:
+        count = operator.index(size)
+    except TypeError:
+        count = 0
+    if count < 2:
         raise ValueError(f"size must be a whole number of at least 2 spins along each side, got {size!r}")
-    return int(size)
+    return count
 
 
 @partial(jit, static_argnames="size")
