@@ -32,7 +32,80 @@ class Fault(NamedTuple):
     names: str
 
 
-FAULTS = []
+FAULTS = [
+    # The step and the sum, at the first cell that has an exact value.
+    Fault(
+        "weight 2^-(n+1)", "src/trgnb/trg.py", "2.0**-n for n in range(steps + 1)",
+        "2.0**-n for n in range(1, steps + 2)", "trg", "trg.torus4.trg",
+    ),
+    Fault(
+        "first norm left out", "src/trgnb/trg.py", "    total = w[0] * log_norm\n", "    total = 0.0 * log_norm\n",
+        "trg", "trg.torus4.trg",
+    ),
+    Fault(
+        "order of the new legs", "src/trgnb/trg.py", '"wza,zyb,cyx,dxw->cbad"', '"wza,zyb,cyx,dxw->cbda"',
+        "trg", "trg.torus4.trg",
+    ),
+    Fault(
+        "legs of the second cut", "src/trgnb/trg.py", "xp.transpose(t, (3, 0, 1, 2))", "xp.transpose(t, (1, 2, 0, 3))",
+        "trg", "trg.torus4.trg",
+    ),
+    Fault(
+        "schedule without the rank", "src/trgnb/trg.py", "ks.append(min(int(np.sum(s > _RANK_TOLERANCE * s[0])), chi))",
+        "ks.append(min(d * d, chi))", "trg", "trg.schedule.chi16.step0",
+    ),
+    Fault(
+        "decomposition in float32", "src/trgnb/svd.py", "    return _svd(a, float(eps))\n",
+        "    return tuple(x.astype(a.dtype) for x in _svd(a.astype(jnp.float32), float(eps)))\n",
+        "trg", "trg.torus4.trg",
+    ),
+    Fault(
+        "bond weight", "src/trgnb/ising.py", "2.0 * cosh * sinh * (ones == 2)", "2.0 * sinh * sinh * (ones == 2)",
+        "trg", "trg.torus.network",
+    ),
+    Fault(
+        "term of Kaufman's sum", "src/trgnb/ising.py", "(total - jnp.log(2.0)) / size**2", "total / size**2",
+        "trg", "trg.torus.exact",
+    ),
+    # The chapter itself.
+    Fault(
+        "deleted pin", "book/trg.md", 'pin("trg.torus.exact", ising.exact_lnz(beta, size=2), atol=1e-15)',
+        "ising.exact_lnz(beta, size=2)", "trg", "trg.torus.exact",
+    ),
+    Fault(
+        "changed tolerance", "book/trg.md", 'pin("trg.torus.network", jnp.log(z) / 4, atol=1e-15)',
+        'pin("trg.torus.network", jnp.log(z) / 4, atol=1e-9)', "trg", "trg.torus.network",
+    ),
+    Fault(
+        "pin in a machine cell", "book/trg.md", "```{code-cell} python3\nbeta = 0.3\n",
+        "```{code-cell} python3\n:tags: [machine]\nbeta = 0.3\n", "trg", "trg.torus.network",
+    ),
+    Fault(
+        "printed number is not the pin", "book/trg.md", "network  {torus:.15f}", "network  {torus + 1e-9:.15f}",
+        "trg", "beta = 0.3",
+    ),
+    # The rule of the decomposition and the square root.
+    Fault(
+        "eps 1e-2", "src/trgnb/svd.py", "def svd(a, eps=1e-12):", "def svd(a, eps=1e-2):",
+        "svd-outputs", "svd.rule.tall.lorentz",
+    ),
+    Fault(
+        "off-diagonal term", "src/trgnb/svd.py", "du = u @ (f * (left + left.conj().T))", "du = u @ (f * left)",
+        "svd-outputs", "svd.rule.tall.lorentz",
+    ),
+    Fault(
+        "absolute value of the gap", "src/trgnb/svd.py", "f = _lorentz(gap, eps2)", "f = _lorentz(jnp.abs(gap), eps2)",
+        "svd-outputs", "svd.rule.tall.lorentz",
+    ),
+    Fault(
+        "sign of the rotation", "src/trgnb/svd.py", "dv = v @ (f * (right + right.conj().T))",
+        "dv = v @ (f * -(right + right.conj().T))", "svd-outputs", "svd.rule.tall.lorentz",
+    ),
+    Fault(
+        "part outside the columns of U", "src/trgnb/svd.py", "        du = du + (dav - u @ (uh @ dav)) * r_inv[None, :]\n",
+        "        du = du + 0 * dav\n", "svd-outputs", "svd.rule.tall.lorentz",
+    ),
+]
 
 
 # --- the book that holds, and a faulty copy of it --------------------------------------------------------------
@@ -62,7 +135,9 @@ class Book(NamedTuple):
         return replace(accepted, pins=cut(accepted.pins), printed=cut(accepted.printed))
 
     def held(self, chapter: str) -> dict[str, int]:
-        """Return the number of the cell of each pin and text of a chapter, by name."""
+        """Return the number of the cell of each pin and text of a chapter, by name. LookupError if there is none."""
+        if chapter not in self.present or chapter not in self.accepted:
+            raise LookupError(f"{chapter} has to be executed and its numbers accepted first")
         present = self.present[chapter].standing()
         return {name: value.cell.number for name, value in (present.printed | present.pins).items()}
 
