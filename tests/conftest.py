@@ -16,8 +16,9 @@ def build_book(root: Path, src: Path, builder: str = "dummy") -> Path:
     chapter fails.
     """
     env = os.environ | {"PYTHONPATH": str(src), "TRGNB_BOOK": "1", "JAX_PLATFORMS": "cpu"}
-    command = [Path(sys.executable).with_name("jupyter-book"), "build", root, "--builder=custom"]
-    done = subprocess.run([*command, f"--custom-builder={builder}"], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    command = [Path(sys.executable).with_name("jupyter-book"), "build", root]
+    command += ["--builder=custom", f"--custom-builder={builder}"]
+    done = subprocess.run(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert done.returncode == 0, f"the book in {root} does not build:\n{done.stdout[-4000:]}"
     return root / "_build"
 

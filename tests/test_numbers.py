@@ -142,9 +142,12 @@ def test_pin_exactly():
 def published(monkeypatch):
     """The outputs that pins publish in a book build, in a shell whose running cell is 3."""
     outputs = []
+
+    def publish(data, metadata):
+        outputs.append({"data": data, "metadata": metadata})
+
     shell = SimpleNamespace(
-        displayhook=SimpleNamespace(prompt_count=3),
-        display_pub=SimpleNamespace(publish=lambda data, metadata: outputs.append({"data": data, "metadata": metadata})),
+        displayhook=SimpleNamespace(prompt_count=3), display_pub=SimpleNamespace(publish=publish)
     )
     monkeypatch.setenv("TRGNB_BOOK", "1")
     monkeypatch.setattr("IPython.get_ipython", lambda: shell)

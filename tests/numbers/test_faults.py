@@ -102,8 +102,8 @@ FAULTS = [
         "dv = v @ (f * -(right + right.conj().T))", "svd-outputs", "svd.rule.tall.lorentz",
     ),
     Fault(
-        "part outside the columns of U", "src/trgnb/svd.py", "        du = du + (dav - u @ (uh @ dav)) * r_inv[None, :]\n",
-        "        du = du + 0 * dav\n", "svd-outputs", "svd.rule.tall.lorentz",
+        "part outside the columns of U", "src/trgnb/svd.py",
+        "        du = du + (dav - u @ (uh @ dav)) * r_inv[None, :]\n", "        du = du + 0 * dav\n", "svd-outputs", "svd.rule.tall.lorentz",
     ),
 ]
 
@@ -186,9 +186,10 @@ def execute(book: Book, folder: Path, shown: list[Fault], done: list[Fault], bui
 
 @pytest.fixture(scope="module")
 def findings(request, tmp_path_factory, build_book):
-    """The findings to come of each selected test, by its parameter: as many are executed at a time as there are cores."""
+    """The findings to come of each selected test, by its parameter: as many run at a time as there are cores."""
     book = read_book(ROOT)
-    cases = [case for item in request.session.items if item.path == request.path for case in item.callspec.params.values()]
+    items = [item for item in request.session.items if item.path == request.path]
+    cases = [case for item in items for case in item.callspec.params.values()]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
 
         def start(shown, done):

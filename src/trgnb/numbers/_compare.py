@@ -118,7 +118,8 @@ def _verdict(old: Pin | None, new: Pin | None) -> tuple[str, str] | None:
     if not all(_finite(pin.value) for pin in (old, new) if pin):
         return "not finite", "A number that is no number is never accepted."
     if new and new.machine:
-        return ("missing", "Its cell is tagged machine, which holds no number: move the pin or the tag.") if old else None
+        advice = "Its cell is tagged machine, which holds no number: move the pin or the tag."
+        return ("missing", advice) if old else None
     if not new:
         return "missing", "No cell pins it any more. " + _CHANGED
     if not old:
@@ -155,7 +156,9 @@ def _facts(old: Pin | None, new: Pin | None) -> tuple[tuple[str, str], ...]:
 
 
 def _held(pin: Pin) -> str:
-    return f"  (rtol {pin.rtol:g}, atol {pin.atol:g})" if isinstance(pin.value, float) else f"  ({type(pin.value).__name__})"
+    if isinstance(pin.value, float):
+        return f"  (rtol {pin.rtol:g}, atol {pin.atol:g})"
+    return f"  ({type(pin.value).__name__})"
 
 
 # --- one printed text -----------------------------------------------------------------------------------------
@@ -166,7 +169,7 @@ def judge_printed(
 ) -> Finding | None:
     """Return what is wrong with the text of a cell, given as accepted and as present, or None if it holds."""
     if not new:
-        advice = "Nothing that a cell beginning like this prints is compared now: it is gone, silent or tagged machine. "
+        advice = "No cell that begins like this prints anything compared: it is gone, silent or tagged machine. "
         return Finding("missing text", chapter, old.name, (("accepted", _quoted(old.text)),), advice + _CHANGED)
     cell = ("cell", str(new.cell))
     if not old:
