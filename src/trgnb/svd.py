@@ -10,7 +10,11 @@ from functools import partial
 
 import jax
 import numpy as np
+from jax import lax
 from jax import numpy as jnp
+from jax.core import ShapedArray
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
 
 
 def svd(a, eps=1e-12):
@@ -20,9 +24,12 @@ def svd(a, eps=1e-12):
     eps: width of the broadening, relative to the largest singular value squared, a plain number > 0.
     Returns the tuple u (m, k), s (k,) descending, vh (k, n), with k = min(m, n).
 
-    Forward mode, reverse mode, second derivatives, jit and vmap work.  The derivative is right for every
-    function of the factors that does not depend on the gauge: signs (phases) of the vectors, and the
-    basis chosen inside a degenerate space.  Entries of u or vh alone have no derivative at a degenerate pair.
+    Forward mode, reverse mode, second derivatives, jit, vmap, scan and checkpoint work.  The derivative is
+    right for functions of the factors that do not depend on the gauge: the signs (phases) of the vectors,
+    and the basis of a degenerate space.  Where the values of a pair are equal within eps, what dA does to split the
+    pair off the diagonal is dropped: no loss for symmetric functions of the pair or for a dA with the
+    symmetry behind the degeneracy, as in the TRG.  A second derivative there wants such a dA.
+    Entries of u or vh alone have no derivative at a degenerate pair.
 
     Errors: ValueError for an input that is not a matrix, has an empty side, or (outside jit) is not
     finite, and for eps <= 0.
@@ -37,31 +44,46 @@ def svd(a, eps=1e-12):
         a = a.astype(jnp.float64)
     if not isinstance(a, jax.core.Tracer) and not bool(jnp.isfinite(a).all()):
         raise ValueError("svd takes a matrix of finite numbers, got NaN or infinity among its entries")
-    return _svd(a, float(eps))
+    return tuple(_svd_p.bind(a, eps=float(eps)))
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(1,))
-def _lorentz(x, eps2):
-    return x / (x * x + eps2)
-
-
-@_lorentz.defjvp
-def _lorentz_jvp(eps2, primals, tangents):
-    (x,), (dx,) = primals, tangents
-    f = _lorentz(x, eps2)
-    return f, -f * f * dx
-
-
-@partial(jax.custom_jvp, nondiff_argnums=(1,))
-def _svd(a, eps):
-    # A plain tuple, like the one the rule returns: lax.scan refuses a rule whose container differs.
+def _thin(a, eps):
+    del eps  # the width of the rule, not of the value
     return tuple(jnp.linalg.svd(a, full_matrices=False))
 
 
-@_svd.defjvp
-def _svd_jvp(eps, primals, tangents):
-    (a,), (da,) = primals, tangents
-    u, s, vh = _svd(a, eps)
+# A primitive rather than a jax.custom_jvp function: the partial evaluation of lax.scan in JAX 0.10 runs a
+# custom_jvp function by its body, so that a second derivative meets JAX's own rule, and NaN, there.
+_svd_p = Primitive("trgnb_svd")
+_svd_p.multiple_results = True
+_svd_p.def_impl(jax.jit(_thin, static_argnames="eps"))
+mlir.register_lowering(_svd_p, mlir.lower_fun(_thin, multiple_results=True))
+
+
+@_svd_p.def_abstract_eval
+def _svd_shapes(a, *, eps):
+    u, s, vh = jax.eval_shape(partial(_thin, eps=eps), jax.ShapeDtypeStruct(a.shape, a.dtype))
+    return tuple(ShapedArray(x.shape, x.dtype) for x in (u, s, vh))
+
+
+def _svd_batch(args, axes, *, eps):
+    return _svd_p.bind(jnp.moveaxis(args[0], axes[0], 0), eps=eps), (0, 0, 0)
+
+
+def _svd_jvp(primals, tangents, *, eps):
+    (a,), da = primals, ad.instantiate_zeros(tangents[0])
+    rule = partial(_svd_matrix_jvp, eps=eps)
+    for _ in range(a.ndim - 2):
+        rule = jax.vmap(rule)
+    return rule(a, da)
+
+
+batching.primitive_batchers[_svd_p] = _svd_batch
+ad.primitive_jvps[_svd_p] = _svd_jvp
+
+
+def _svd_matrix_jvp(a, da, eps):
+    u, s, vh = _svd_p.bind(a, eps=eps)
     uh, v = u.conj().T, vh.conj().T
     # All spectra are taken relative to s[0], so that eps means the same at every scale of A.
     scale = jnp.where(s[0] > 0, s[0], 1)
@@ -71,24 +93,31 @@ def _svd_jvp(eps, primals, tangents):
 
     dp = uh @ da @ v / scale
     ds = jnp.real(jnp.diagonal(dp)) * scale
-    # (r_j - r_i)(r_j + r_i) keeps the digits that r_j^2 - r_i^2 cancels.
-    gap = (r[None, :] - r[:, None]) * (r[None, :] + r[:, None])
-    f = _lorentz(gap, eps2)
-    r_inv = _lorentz(r, eps2)
-    left, right = dp * r[None, :], r[:, None] * dp
-    du = u @ (f * (left + left.conj().T))
-    dv = v @ (f * (right + right.conj().T))
-    if jnp.iscomplexobj(a):
-        # The phase that dA turns between u_i and v_i: given to u alone, a gauge choice.
-        du = du + u * (1j * jnp.imag(jnp.diagonal(dp)) * r_inv)[None, :]
+    # What turns u_i, u_j and v_i, v_j together is divided by r_j - r_i = (r_j^2 - r_i^2) / (r_j + r_i), and
+    # broadened; what turns them against each other by r_j + r_i, finite at a degenerate pair as well
+    # (and for i = j the phase between u_i and v_i, which a complex dA turns).
+    total = r[None, :] + r[:, None]
+    gap = (r[None, :] - r[:, None]) * total  # keeps the digits that r_j^2 - r_i^2 cancels
+    together = _lorentz(gap, eps2) * total * (dp + dp.conj().T) / 2
+    against = _lorentz(total, eps2) * (dp - dp.conj().T) / 2
+    du, dv = u @ (together + against), v @ (together - against)
     m, n = a.shape
     if m > n:
         dav = da @ v / scale
-        du = du + (dav - u @ (uh @ dav)) * r_inv[None, :]
+        du = du + (dav - u @ (uh @ dav)) * _lorentz(r, eps2)[None, :]
     if n > m:
         dahu = da.conj().T @ u / scale
-        dv = dv + (dahu - v @ (vh @ dahu)) * r_inv[None, :]
+        dv = dv + (dahu - v @ (vh @ dahu)) * _lorentz(r, eps2)[None, :]
     return (u, s, vh), (du, ds, dv.conj().T)
+
+
+def _lorentz(x, eps2):
+    """x / (x^2 + eps2), with the derivative -f^2 of 1/x.
+
+    The true derivative is 1 / eps2 at x = 0: a second derivative would multiply rounding errors by 1e24.
+    """
+    safe = jnp.where(x == 0, 1, x)
+    return jnp.where(x == 0, 0, 1 / (safe + lax.stop_gradient(eps2 / safe)))
 
 
 def safe_sqrt(s, tol=1e-14, xp=jnp):
