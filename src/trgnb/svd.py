@@ -97,7 +97,9 @@ def _svd_matrix_jvp(a, da, eps):
     # broadened; what turns them against each other by r_j + r_i, finite at a degenerate pair as well
     # (and for i = j the phase between u_i and v_i, which a complex dA turns).
     total = r[None, :] + r[:, None]
-    gap = (r[None, :] - r[:, None]) * total  # keeps the digits that r_j^2 - r_i^2 cancels
+    # The product keeps the digits that r_j^2 - r_i^2 cancels.  The mask is no luxury: fused code may round the
+    # two r differently, and their difference is then not zero for i = j.
+    gap = jnp.where(np.eye(s.size, dtype=bool), 0, (r[None, :] - r[:, None]) * total)
     together = _lorentz(gap, eps2) * total * (dp + dp.conj().T) / 2
     against = _lorentz(total, eps2) * (dp - dp.conj().T) / 2
     du, dv = u @ (together + against), v @ (together - against)
@@ -123,7 +125,8 @@ def _lorentz(x, eps2):
 def safe_sqrt(s, tol=1e-14, xp=jnp):
     """Square root of singular values that drops those at or below tol, with a finite derivative.
 
-    s: array of values >= 0; tol: absolute threshold, a plain number.  Entries with s <= tol give 0 and
+    s: array of values >= 0; tol: absolute threshold, a plain number (the default is for float64 and a largest
+    value near 1; float32 residues are near 1e-8).  Entries with s <= tol give 0 and
     have derivative 0.  Both branches of a ``where`` are differentiated, so the values that are dropped
     must leave the argument of the root as well as the result (the "double where").
     """
