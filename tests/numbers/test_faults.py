@@ -55,8 +55,8 @@ FAULTS = [
         "ks.append(min(d * d, chi))", "trg", "trg.schedule.chi16.step0",
     ),
     Fault(
-        "decomposition in float32", "src/trgnb/svd.py", "    return _svd(a, float(eps))\n",
-        "    return tuple(x.astype(a.dtype) for x in _svd(a.astype(jnp.float32), float(eps)))\n",
+        "decomposition in float32", "src/trgnb/svd.py", "    return tuple(_svd_p.bind(a, eps=float(eps)))\n",
+        "    return tuple(x.astype(a.dtype) for x in _svd_p.bind(a.astype(jnp.float32), eps=float(eps)))\n",
         "trg", "trg.torus4.trg",
     ),
     Fault(
@@ -90,20 +90,20 @@ FAULTS = [
         "svd-outputs", "svd.rule.tall.lorentz",
     ),
     Fault(
-        "off-diagonal term", "src/trgnb/svd.py", "du = u @ (f * (left + left.conj().T))", "du = u @ (f * left)",
-        "svd-outputs", "svd.rule.tall.lorentz",
+        "off-diagonal term", "src/trgnb/svd.py", "u @ (together + against), v @ (together - against)",
+        "u @ together, v @ together", "svd-outputs", "svd.rule.tall.lorentz",
     ),
     Fault(
-        "absolute value of the gap", "src/trgnb/svd.py", "f = _lorentz(gap, eps2)", "f = _lorentz(jnp.abs(gap), eps2)",
-        "svd-outputs", "svd.rule.tall.lorentz",
+        "sign of the rotation", "src/trgnb/svd.py", "u @ (together + against), v @ (together - against)",
+        "u @ (together + against), v @ (against - together)", "svd-outputs", "svd.rule.tall.lorentz",
     ),
     Fault(
-        "sign of the rotation", "src/trgnb/svd.py", "dv = v @ (f * (right + right.conj().T))",
-        "dv = v @ (f * -(right + right.conj().T))", "svd-outputs", "svd.rule.tall.lorentz",
+        "absolute value of the gap", "src/trgnb/svd.py", "gap = (r[None, :] - r[:, None]) * total",
+        "gap = jnp.abs(r[None, :] - r[:, None]) * total", "svd-outputs", "svd.rule.tall.lorentz",
     ),
     Fault(
-        "part outside the columns of U", "src/trgnb/svd.py",
-        "        du = du + (dav - u @ (uh @ dav)) * r_inv[None, :]\n", "        du = du + 0 * dav\n", "svd-outputs", "svd.rule.tall.lorentz",
+        "part outside the columns of U", "src/trgnb/svd.py", "du = du + (dav - u @ (uh @ dav)) * _lorentz(r, eps2)[None, :]",
+        "du = du + 0 * dav", "svd-outputs", "svd.rule.tall.lorentz",
     ),
 ]
 
