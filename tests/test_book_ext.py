@@ -7,6 +7,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from myst_nb.core.utils import coalesce_streams
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -57,3 +58,10 @@ def test_download_has_the_numbers(extension, executed, tmp_path):
     target = tmp_path / "out" / "trg.ipynb"
     extension.write_notebook(executed, "book/trg", target)
     assert nbformat.read(target, as_version=4).cells[0].source == "ln Z is 0.93."
+
+
+def test_joining_streams_for_the_page_leaves_the_notebook_alone(extension):
+    pieces = [nbformat.v4.new_output("stream", name="stdout", text=text) for text in ("one\n", "two\n")]
+    joined = extension.joined_copy(coalesce_streams)(pieces)
+    assert [output.text for output in joined] == ["one\ntwo\n"]
+    assert [output.text for output in pieces] == ["one\n", "two\n"]

@@ -4,11 +4,14 @@
   with an IPython profile of the build's own, so that nobody's start-up files reach the pages.
 - Each page offers its executed notebook in the theme's download menu. In that copy the roles that quote
   a recorded number are replaced by the number, so that the notebook reads well by itself.
+- What a cell prints is joined for the page in a copy of its outputs. myst-nb joins it in place, and a stream
+  that the kernel sent in pieces would then be in the saved notebook once more than it was printed.
 - When a cell fails, the error is kept in ``reports/`` of the output folder.
 """
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import posixpath
@@ -16,7 +19,9 @@ import re
 from pathlib import Path
 
 import nbformat
+from myst_nb.core import render
 from myst_nb.core.execute.base import ExecutionError
+from myst_nb.core.utils import coalesce_streams
 from myst_nb.core.variables import format_plain_text
 from sphinx.util import logging
 
@@ -100,8 +105,14 @@ def prepare_kernels(app):
     os.environ["IPYTHONDIR"] = str(ipython)
 
 
+def joined_copy(join):
+    """``join``, a function of a list of outputs, made to leave its argument alone."""
+    return lambda outputs: join(copy.deepcopy(outputs))
+
+
 def setup(app):
     """Connect the steps above."""
+    render.coalesce_streams = joined_copy(coalesce_streams)
     app.connect("builder-inited", prepare_kernels)
     app.connect("html-page-context", add_download)
     app.connect("build-finished", keep_report)

@@ -1,6 +1,7 @@
 """What chapters render in place: tables, flowcharts, drawn networks, errors and the figure style."""
 
 import os
+import re
 import textwrap
 from contextlib import contextmanager
 
@@ -89,10 +90,10 @@ def expect(error, *, match):
     else:
         raise AssertionError(f"this cell is to show a {error.__name__}, but nothing was raised")
     # Libraries append a frame of their own to some messages: paths and line numbers say nothing here.
-    message = str(caught).split("\n--------------------\n")[0]
+    message = re.split(r"\n(?:-{20}|The error occurred while tracing)", str(caught))[0]
     if missing := [part for part in parts if part not in message]:
         raise AssertionError(f"the {error.__name__} no longer says {missing}: {message}") from caught
-    text = textwrap.fill(f"{type(caught).__name__}: {message}", 100, replace_whitespace=False)
+    text = textwrap.fill(f"{type(caught).__name__}: {message}", 78, replace_whitespace=False)
     stable = f"{type(caught).__name__}: {' ... '.join(parts)}"
     display({"text/plain": text}, raw=True, metadata={"trgnb": {"compare": stable}})
 

@@ -66,7 +66,8 @@ def split(matrix, k, xp=JAX, sqrt=safe_sqrt):
     return u[:, :k] * root, xp.reshape(root, (k, 1)) * vh[:k, :]
 
 
-# Rounding residues of structural zeros lie below 1e-15, structural values above 1e-5 (chi <= 32).
+# At the critical point rounding residues of structural zeros lie below 1e-15, the structural values of
+# the first five steps above 1e-5.
 _RANK_TOLERANCE = 1e-12
 
 # Legs (up, right, down, left); w, x, y, z are the inner bonds of the plaquette, the corners being
