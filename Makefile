@@ -11,6 +11,9 @@ LAB_FLAGS ?=
 PY     := $(VENV)/bin/python
 # Tests and benchmarks run on the CPU: without this JAX warns on machines that have an accelerator.
 export JAX_PLATFORMS := cpu
+# One thread for LAPACK: the matrices are small, sums keep their order, and other work on the machine does not
+# stall a decomposition that waits for its second thread.
+export OPENBLAS_NUM_THREADS ?= 1
 export PYTHON
 
 .DEFAULT_GOAL := help

@@ -5,6 +5,7 @@ import re
 import textwrap
 from contextlib import contextmanager
 
+import numpy as np
 from IPython.display import Markdown, display
 from matplotlib import pyplot as plt
 
@@ -71,7 +72,7 @@ def chain_flowchart(ks, *, caption, name):
     ]
     steps = ", ".join(f"({s.d}, {s.k})" for s in programs if s.name == "step")
     alt = f"chain from beta through the initial tensor, steps of shape {steps} and the trace to ln Z, and back"
-    return flowchart(lines, caption=caption, name=name, alt=alt, direction="LR")
+    return flowchart(lines, caption=caption, name=name, alt=alt)
 
 
 @contextmanager
@@ -111,12 +112,18 @@ def network(ax, nodes, bonds):
         (x0, y0), (x1, y1) = place(start), place(end)
         ax.plot([x0, x1], [y0, y1], color="0.35", lw=1.6, zorder=1)
         if label:
+            # beside the bond, on the side to which it does not lean
+            length = np.hypot(x1 - x0, y1 - y0)
+            normal = np.array([y0 - y1, x1 - x0]) / length
+            normal = normal if normal.sum() > 0 or (abs(normal.sum()) < 1e-9 and normal[0] > 0) else -normal
             ax.annotate(
                 f"${label}$",
                 ((x0 + x1) / 2, (y0 + y1) / 2),
                 textcoords="offset points",
-                xytext=(4, 4),
+                xytext=8 * normal,
                 fontsize="small",
+                ha="center",
+                va="center",
             )
     for x, y, label in nodes.values():
         ax.text(
