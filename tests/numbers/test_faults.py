@@ -98,8 +98,8 @@ FAULTS = [
         "u @ (together + against), v @ (against - together)", "svd-outputs", "svd.rule.tall.lorentz",
     ),
     Fault(
-        "absolute value of the gap", "src/trgnb/svd.py", "gap = (r[None, :] - r[:, None]) * total",
-        "gap = jnp.abs(r[None, :] - r[:, None]) * total", "svd-outputs", "svd.rule.tall.lorentz",
+        "absolute value of the gap", "src/trgnb/svd.py", "(r[None, :] - r[:, None]) * total",
+        "jnp.abs(r[None, :] - r[:, None]) * total", "svd-outputs", "svd.rule.tall.lorentz",
     ),
     Fault(
         "part outside the columns of U", "src/trgnb/svd.py", "du = du + (dav - u @ (uh @ dav)) * _lorentz(r, eps2)[None, :]",
