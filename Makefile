@@ -17,7 +17,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help book test units numbers browser pages accept lab serve bench clean lock venv
+.PHONY: help book test units numbers faults browser pages accept lab serve bench clean lock venv
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,17 +25,22 @@ help: ## list the targets
 book: venv ## execute every chapter and write _build/html/index.html
 	@$(PY) book/_make/build.py
 
-test: ## everything that must pass: units, book, numbers, browser
+test: ## everything that must pass: units, book, numbers, faults, browser
 	@$(MAKE) --no-print-directory units
 	@$(MAKE) --no-print-directory numbers
+	@$(MAKE) --no-print-directory faults
 	@$(MAKE) --no-print-directory pages
-	@echo "All passed: units, book, numbers, browser."
+	@echo "All passed: units, book, numbers, faults, browser."
 
 units: venv ## only the unit tests of the package and the source tree
 	$(PY) -m pytest tests --ignore tests/numbers --ignore tests/browser
 
 numbers: book ## execute the chapters afresh and compare their numbers with the accepted ones
-	$(PY) -m pytest tests/numbers
+	$(PY) -m pytest tests/numbers/test_gate.py
+
+# Faults are put into copies of the book that is there, which has to hold.
+faults: venv
+	$(PY) -m pytest tests/numbers/test_faults.py
 
 browser: book ## build the book and look at its pages in headless Chromium
 	@$(MAKE) --no-print-directory pages

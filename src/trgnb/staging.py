@@ -10,9 +10,9 @@ An engine turns a stage into programs for it; stages that agree in (name, d, k) 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple, Protocol
 
 import jax
 from jax import lax
@@ -97,9 +97,8 @@ def stages(ks):
     return (Stage("initial", 0, 2), *steps, Stage("trace", dims[-1], 0))
 
 
-@dataclass(frozen=True)
-class Programs:
-    """What an engine makes of a stage; every program takes and returns concrete arrays.
+class Programs(Protocol):
+    """What an engine makes of a stage; every program takes and returns concrete arrays, and is built when first used.
 
     value(x) -> (y, log).
     forward(x) -> (y, log, residuals), residuals being whatever backward wants to see again.
@@ -114,15 +113,15 @@ class Programs:
 def staged_lnz(engine, beta, ks):
     """ln Z per spin, stage by stage, a float.  engine: Stage -> Programs."""
     x, total = beta, 0.0
-    for stage, weight in zip(stages(ks), trg.weights(len(ks)), strict=True):
-        x, log = engine(stage).value(x)
+    for programs, weight in _chain(engine, ks, "value"):
+        x, log = programs.value(x)
         total += weight * float(log)
     return total
 
 
 def staged_lnz_and_grad(engine, beta, ks):
     """ln Z per spin and its beta derivative, two floats: forward, then the cotangents from the last stage back."""
-    chain = tuple(zip(map(engine, stages(ks)), trg.weights(len(ks)), strict=True))
+    chain = _chain(engine, ks, "forward", "backward")
     x, logs, kept = beta, [], []
     for programs, _ in chain:
         x, log, residuals = programs.forward(x)
@@ -137,47 +136,75 @@ def staged_lnz_and_grad(engine, beta, ks):
     return total, float(ct)
 
 
-@lru_cache
-def recomputing(stage):
-    """JAX engine that keeps only the input of a stage; its backward program runs the stage again.
+def _chain(engine, ks, *needed):
+    """The pairs (programs, weight) of the chain, with the needed programs of every stage built."""
 
-    Both programs decompose the same stored bits, so both find the same singular vectors.
-    """
-    function = stage.function(trg.JAX)
+    def build(stage):
+        programs = engine(stage)
+        for name in needed:
+            getattr(programs, name)
+        return programs
 
-    def backward(x, ct, weight):
-        return jax.vjp(function, x)[1]((ct, weight))[0]
-
-    x = jax.ShapeDtypeStruct(stage.input_shape, jnp.float64)
-    value = jax.jit(function).lower(x).compile()
-    y, log = _avals(value)
-    return Programs(
-        value=value,
-        forward=lambda x: (*value(x), x),
-        backward=jax.jit(backward).lower(x, y, log).compile(),
-    )
+    chain = stages(ks)
+    different = tuple(dict.fromkeys(chain))
+    # Threads: the compiler releases Python's lock, so that small programs compile side by side.
+    with ThreadPoolExecutor() as pool:
+        built = dict(zip(different, pool.map(build, different), strict=True))
+    return tuple(zip((built[stage] for stage in chain), trg.weights(len(ks)), strict=True))
 
 
-@lru_cache
-def keeping(stage):
-    """JAX engine whose forward program hands its residuals to the backward program: nothing runs twice."""
-    function = stage.function(trg.JAX)
+class _JaxPrograms:
+    """The JAX programs of a stage, compiled ahead of time."""
 
-    def forward(x):
-        (y, log), pullback = jax.vjp(function, x)
-        return y, log, pullback
+    def __init__(self, stage):
+        self.function = stage.function(trg.JAX)
+        self.x = jax.ShapeDtypeStruct(stage.input_shape, jnp.float64)
 
-    def backward(pullback, ct, weight):
-        return pullback((ct, weight))[0]
+    @cached_property
+    def value(self):
+        return jax.jit(self.function).lower(self.x).compile()
 
-    x = jax.ShapeDtypeStruct(stage.input_shape, jnp.float64)
-    compiled = jax.jit(forward).lower(x).compile()
-    y, log, pullback = _avals(compiled)
-    return Programs(
-        value=recomputing(stage).value,
-        forward=compiled,
-        backward=jax.jit(backward).lower(pullback, y, log).compile(),
-    )
+
+class _Recomputing(_JaxPrograms):
+    def forward(self, x):
+        return (*self.value(x), x)
+
+    @cached_property
+    def backward(self):
+        def backward(x, ct, weight):
+            return jax.vjp(self.function, x)[1]((ct, weight))[0]
+
+        y, log = jax.eval_shape(self.function, self.x)
+        return jax.jit(backward).lower(self.x, y, log).compile()
+
+
+class _Keeping(_JaxPrograms):
+    @cached_property
+    def forward(self):
+        def forward(x):
+            (y, log), pullback = jax.vjp(self.function, x)
+            return y, log, pullback
+
+        return jax.jit(forward).lower(self.x).compile()
+
+    @cached_property
+    def backward(self):
+        def backward(pullback, ct, weight):
+            return pullback((ct, weight))[0]
+
+        # The shapes must come from the compiled forward program: another trace has another pullback.
+        y, log, pullback = _avals(self.forward)
+        return jax.jit(backward).lower(pullback, y, log).compile()
+
+
+recomputing = lru_cache(_Recomputing)
+"""JAX engine that keeps only the input of a stage; its backward program runs the stage again.
+
+Both programs decompose the same stored bits, so both find the same singular vectors.
+"""
+
+keeping = lru_cache(_Keeping)
+"""JAX engine whose forward program hands its residuals to the backward program: nothing runs twice."""
 
 
 def _avals(compiled):
