@@ -62,7 +62,7 @@ def exact_lnz(beta, size=None):
 
     size: None for the infinite lattice, L for the torus of L x L spins.
     Errors: ValueError for beta not in (0, 150] or size < 2.
-    Source: Onsager, Phys. Rev. 65, 117 (1944), eq. (108); Kaufman, Phys. Rev. 76, 1232 (1949).
+    Source: Onsager, Phys. Rev. 65, 117 (1944); Kaufman, Phys. Rev. 76, 1232 (1949).
     """
     beta = check_beta(beta)
     if size is not None:
@@ -88,7 +88,7 @@ def exact_energy(beta, size=None):
     """Exact energy per spin u = -d(ln Z/N)/d beta (in units of J), a float.
 
     size and errors: as for ``exact_lnz``.
-    Source: Onsager (1944), eq. (112); Kaufman (1949), here differentiated by JAX.
+    Source: Onsager (1944); Kaufman (1949), here differentiated by JAX.
     """
     beta = check_beta(beta)
     if size is not None:
@@ -108,7 +108,7 @@ def exact_specific_heat(beta, size=None):
     size: as for ``exact_lnz``.
     Errors: ValueError as for ``exact_lnz``; also at the critical point of the infinite lattice,
     where c diverges logarithmically.
-    Source: Onsager (1944), eq. (117); Kaufman (1949), here differentiated by JAX.
+    Source: Onsager (1944); Kaufman (1949), here differentiated by JAX.
     """
     beta = check_beta(beta)
     if size is not None:

@@ -2,7 +2,7 @@ r"""Differentiable thin SVD with a Lorentzian rule, and the square root that sur
 
 For A = U S V^H the differential needs F_ij = 1 / (s_j^2 - s_i^2), infinite at a degenerate pair.  The
 Lorentzian rule replaces 1/x by x / (x^2 + eps^2) (Liao, Liu, Wang and Xiang, Phys. Rev. X 9, 031041
-(2019), sec. III.B): zero at a degenerate pair, where a function that does not depend on the choice of
+(2019), who write eps for eps^2): zero at a degenerate pair, where a function that does not depend on the choice of
 basis inside the pair has nothing to pick up, and unchanged where the pair is well split.
 """
 
@@ -33,7 +33,7 @@ def svd(a, eps=1e-12):
 
     Errors: ValueError for an input that is not a matrix, has an empty side, or (outside jit) is not
     finite, and for eps <= 0.
-    Source: Liao et al. (2019), eq. (8) for F; Wan and Zhang, arXiv:1909.02659 (2019), for the complex case.
+    Source: Liao et al. (2019) for the broadened rule; Wan and Zhang, arXiv:1909.02659 (2019), for the complex case.
     """
     a = jnp.asarray(a)
     if a.ndim != 2 or 0 in a.shape:

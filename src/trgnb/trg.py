@@ -84,7 +84,7 @@ def coarse_grain(t, k, xp=JAX, sqrt=safe_sqrt):
         T_ijkl = A1_(ij)a A2_a(kl)     cut between (up, right) and (down, left)
         T_ijkl = B1_(li)b B2_b(jk)     cut between (left, up) and (right, down)
 
-    Source: Levin and Nave (2007), eqs. (6)-(8).
+    Source: Levin and Nave (2007).
     """
     d = t.shape[0]
     a1, a2 = split(xp.reshape(t, (d * d, d * d)), k, xp, sqrt)
