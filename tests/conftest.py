@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+# Before NumPy and JAX are imported: on a busy machine OpenBLAS threads that wait for each other make an SVD
+# ten times slower, and on an idle one they gain nothing for the matrices of the tests.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 
 def build_book(root: Path, src: Path, builder: str = "dummy") -> Path:
     """Execute the chapters of the book in `root` with the package in `src`; return the folder that was written.
