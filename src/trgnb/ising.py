@@ -7,6 +7,7 @@ Everything is per spin, with J = 1 and beta = J / k_B T.  ``size=None`` is the i
 import operator
 from functools import partial
 
+import jax
 import numpy as np
 from jax import grad, jit
 from jax import numpy as jnp
@@ -16,22 +17,29 @@ from scipy.special import ellipkm1, elliprd
 BETA_CRITICAL = float(np.log1p(np.sqrt(2.0)) / 2.0)
 """Onsager's critical point, sinh(2 beta) = 1."""
 
-BETA_MAX = 150.0
-"""Largest beta accepted: above it sinh(2 beta)**2, met in the second derivative, leaves float64."""
+BETA_MAX = 80.0
+"""Largest beta accepted: above 88, exp(8 beta), met in the second derivative of a norm, leaves float64."""
+
+# Derivatives of the torus formula subtract terms of order 1 / beta from each other.
+_BETA_TORUS = 1e-3
 
 # Below this beta the closed forms cancel to (relative) 1e-16 / beta**2, while the high-temperature
-# series, cut after tanh(beta)**10, is exact to the last digit.
+# series, cut after tanh(beta)**14, is exact to the last digit.
 _BETA_SERIES = 0.02
-# ln Z/N = ln 2 + 2 ln cosh(beta) + v^4 + 2 v^6 + 9/2 v^8 + 12 v^10 + ..., v = tanh(beta)
-_LOOPS = np.polynomial.Polynomial([0, 0, 0, 0, 1, 0, 2, 0, 4.5, 0, 12])
+# ln Z/N = ln 2 + 2 ln cosh(beta) + v^4 + 2 v^6 + 9/2 v^8 + 12 v^10 + 112/3 v^12 + 130 v^14 + ..., v = tanh(beta)
+_LOOPS = np.polynomial.Polynomial([0, 0, 0, 0, 1, 0, 2, 0, 4.5, 0, 12, 0, 112 / 3, 0, 130])
 
 
 def check_beta(beta):
     """Return beta as a float, or raise ValueError that says what is allowed."""
+    if not jax.config.jax_enable_x64:
+        raise RuntimeError("trgnb computes in float64: keep jax_enable_x64 on (importing trgnb switches it on)")
     try:
+        if isinstance(beta, str | bytes | bool) or np.iscomplexobj(beta):
+            raise TypeError
         value = float(beta)
     except (TypeError, ValueError):
-        raise ValueError(f"beta must be one real number, got {beta!r}; map over many with jax.vmap or a loop") from None
+        raise ValueError(f"beta must be one real number, got {beta!r}; call once for each of several") from None
     if not 0.0 < value <= BETA_MAX:
         raise ValueError(f"beta must be finite, positive and at most {BETA_MAX:g}, got {value!r}")
     return value
@@ -61,7 +69,7 @@ def exact_lnz(beta, size=None):
     """Exact ln Z per spin at inverse temperature beta, a float.
 
     size: None for the infinite lattice, L for the torus of L x L spins.
-    Errors: ValueError for beta not in (0, 150] or size < 2.
+    Errors: ValueError for beta not in (0, 80] or size < 2.
     Source: Onsager, Phys. Rev. 65, 117 (1944); Kaufman, Phys. Rev. 76, 1232 (1949).
     """
     beta = check_beta(beta)
@@ -87,12 +95,12 @@ def exact_lnz(beta, size=None):
 def exact_energy(beta, size=None):
     """Exact energy per spin u = -d(ln Z/N)/d beta (in units of J), a float.
 
-    size and errors: as for ``exact_lnz``.
+    size and errors: as for ``exact_lnz``; with a size also ValueError for beta < 0.001.
     Source: Onsager (1944); Kaufman (1949), here differentiated by JAX.
     """
     beta = check_beta(beta)
     if size is not None:
-        return -float(_torus_first(beta, _check_size(size)))
+        return -float(_torus_first(_check_torus_beta(beta), _check_size(size)))
     if beta < _BETA_SERIES:
         v = np.tanh(beta)
         return float(-2.0 * v - (1.0 - v * v) * _LOOPS.deriv()(v))
@@ -106,13 +114,13 @@ def exact_specific_heat(beta, size=None):
     """Exact specific heat per spin c / k_B = beta^2 d^2(ln Z/N)/d beta^2, a float.
 
     size: as for ``exact_lnz``.
-    Errors: ValueError as for ``exact_lnz``; also at the critical point of the infinite lattice,
+    Errors: ValueError as for ``exact_energy``; also at the critical point of the infinite lattice,
     where c diverges logarithmically.
     Source: Onsager (1944); Kaufman (1949), here differentiated by JAX.
     """
     beta = check_beta(beta)
     if size is not None:
-        return beta * beta * float(_torus_second(beta, _check_size(size)))
+        return beta * beta * float(_torus_second(_check_torus_beta(beta), _check_size(size)))
     if beta < _BETA_SERIES:
         v = np.tanh(beta)
         first, second = _LOOPS.deriv()(v), _LOOPS.deriv(2)(v)
@@ -142,6 +150,12 @@ def _check_size(size):
     if count < 2:
         raise ValueError(f"size must be a whole number of at least 2 spins along each side, got {size!r}")
     return count
+
+
+def _check_torus_beta(beta):
+    if beta < _BETA_TORUS:
+        raise ValueError(f"beta must be at least {_BETA_TORUS:g} for a derivative on a torus, got {beta!r}; give no size")
+    return beta
 
 
 @partial(jit, static_argnames="size")

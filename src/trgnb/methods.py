@@ -26,13 +26,15 @@ METHODS = (*_TRACEABLE, *_ENGINES)
 def lnz(beta, *, chi=16, steps=20, method="unrolled", schedule=None):
     """ln Z per spin of 2^steps spins by the tensor renormalization group, float64.
 
-    beta: inverse temperature J / k_B T (J = 1), a scalar with 0 < beta <= 150.
+    beta: inverse temperature J / k_B T (J = 1), a scalar with 0 < beta <= 80.
     chi: bond dimension, >= 2.  steps: number of TRG steps, >= 1.  method: one of ``trgnb.METHODS``.
     schedule: bond dimension of every step, instead of chi and steps.
 
     For "unrolled", "scan" and "checkpoint" it is a JAX function of beta: jit, grad, vmap, jvp and second
     derivatives apply.  "staged" and "residual" run compiled programs from Python and want a number.
     A second call with the same schedule neither traces nor compiles.
+
+    A traced beta is not checked: outside (0, 80] its result may be NaN.
 
     Errors: ValueError that names the argument for bad input; TypeError for a traced beta where a number
     is wanted; FloatingPointError instead of a result that is not finite.
@@ -69,8 +71,6 @@ def _jitted(method, ks):
 def _check(beta, chi, steps, method, schedule):
     if method not in METHODS:
         raise ValueError(f"unknown method {method!r}; choose one of {', '.join(map(repr, METHODS))}")
-    if not jax.config.jax_enable_x64:
-        raise RuntimeError("trgnb computes in float64: keep jax_enable_x64 on (importing trgnb switches it on)")
     if schedule is None:
         ks = trg.schedule(chi, steps)
     elif (chi, steps) != (16, 20):
@@ -84,8 +84,8 @@ def _check(beta, chi, steps, method, schedule):
             f"method {method!r} runs compiled programs from Python and needs beta as a number, not a traced value; "
             f"inside jit, grad or vmap use one of {', '.join(map(repr, _TRACEABLE))}"
         )
-    if beta.shape != ():
-        raise ValueError(f"beta must be a scalar, got shape {beta.shape}; map over many with jax.vmap")
+    if beta.shape != () or jnp.issubdtype(beta.dtype, jnp.complexfloating):
+        raise ValueError(f"beta must be a real scalar, got shape {beta.shape} of {beta.dtype}; map over many with jax.vmap")
     return beta.astype(jnp.float64), ks
 
 

@@ -1,6 +1,7 @@
 """Figures that the source pages recorded, for comparison with those of this build."""
 
 import tomllib
+from copy import copy
 from functools import cache
 from importlib.resources import files
 
@@ -22,5 +23,5 @@ def recorded(claim, key=None):
     if key is None and len(figures) == 1:
         (key,) = figures
     if key not in figures:
-        raise KeyError(f"claim {claim!r} has the figures {', '.join(figures)}, not {key!r}")
-    return figures[key]
+        raise KeyError(f"claim {claim!r} has the figures {', '.join(figures)}: give one as key, not {key!r}")
+    return copy(figures[key])

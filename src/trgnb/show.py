@@ -29,6 +29,7 @@ def table(header, rows, *, caption, name, wrap=False):
     caption: sentence above the table.  name: label for {numref}.  wrap: let long cells break into lines.
     Errors: ValueError for a row whose length is not that of the header.
     """
+    rows = [list(row) for row in rows]
     for row in rows:
         if len(row) != len(header):
             raise ValueError(f"table {name!r} has {len(header)} columns, but a row of {len(row)} cells: {row!r}")

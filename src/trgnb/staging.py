@@ -12,6 +12,7 @@ An engine turns a stage into programs for it; stages that agree in (name, d, k) 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, lru_cache
+from threading import RLock
 from typing import Any, NamedTuple, Protocol
 
 import jax
@@ -136,6 +137,7 @@ def staged_lnz_and_grad(engine, beta, ks):
     return total, float(ct)
 
 
+@lru_cache
 def _chain(engine, ks, *needed):
     """The pairs (programs, weight) of the chain, with the needed programs of every stage built."""
 
@@ -153,14 +155,23 @@ def _chain(engine, ks, *needed):
     return tuple(zip((built[stage] for stage in chain), trg.weights(len(ks)), strict=True))
 
 
+class _built_once(cached_property):
+    """A cached property that one thread builds: a forward and a backward program of different traces do not fit."""
+
+    def __get__(self, programs, owner=None):
+        with programs.lock:
+            return super().__get__(programs, owner)
+
+
 class _JaxPrograms:
     """The JAX programs of a stage, compiled ahead of time."""
 
     def __init__(self, stage):
+        self.lock = RLock()
         self.function = stage.function(trg.JAX)
         self.x = jax.ShapeDtypeStruct(stage.input_shape, jnp.float64)
 
-    @cached_property
+    @_built_once
     def value(self):
         return jax.jit(self.function).lower(self.x).compile()
 
@@ -169,7 +180,7 @@ class _Recomputing(_JaxPrograms):
     def forward(self, x):
         return (*self.value(x), x)
 
-    @cached_property
+    @_built_once
     def backward(self):
         def backward(x, ct, weight):
             return jax.vjp(self.function, x)[1]((ct, weight))[0]
@@ -179,7 +190,7 @@ class _Recomputing(_JaxPrograms):
 
 
 class _Keeping(_JaxPrograms):
-    @cached_property
+    @_built_once
     def forward(self):
         def forward(x):
             (y, log), pullback = jax.vjp(self.function, x)
@@ -187,7 +198,7 @@ class _Keeping(_JaxPrograms):
 
         return jax.jit(forward).lower(self.x).compile()
 
-    @cached_property
+    @_built_once
     def backward(self):
         def backward(pullback, ct, weight):
             return pullback((ct, weight))[0]

@@ -130,5 +130,7 @@ def safe_sqrt(s, tol=1e-14, xp=jnp):
     have derivative 0.  Both branches of a ``where`` are differentiated, so the values that are dropped
     must leave the argument of the root as well as the result (the "double where").
     """
-    keep = s > tol
-    return xp.where(keep, xp.sqrt(xp.where(keep, s, 1.0)), 0.0)
+    if not tol >= 0.0:
+        raise ValueError(f"tol must be a number >= 0, got {tol!r}: below zero the root of an exact zero would be kept")
+    drop = s <= tol  # not "keep = s > tol", which would turn NaN into zero
+    return xp.where(drop, 0.0, xp.sqrt(xp.where(drop, 1.0, s)))
