@@ -32,33 +32,34 @@ RESULTS = Path(__file__).parent / "results" / "methods.json"
 COLUMNS = {
     "lower": "trace+lower s",
     "compile": "compile s",
+    "build": "both s",
     "first": "first result s",
     "steady": "steady s",
     "temp": "temp MiB",
     "difference": "largest |gradient - unrolled|",
 }
 
-compilations = []
-jax.monitoring.register_event_duration_secs_listener(
-    lambda name, seconds, **_: compilations.append(seconds) if name.endswith("backend_compile_duration") else None
-)
-
-
 def forget():
     """Empty every cache that holds something traced or compiled."""
     jax.clear_caches()
-    for cache in (methods._jitted, staging.recomputing, staging.keeping):
+    for cache in (methods._jitted, staging._chain, staging.recomputing, staging.keeping):
         cache.cache_clear()
 
 
 def build(method, ks):
-    """All programs of a method for a schedule: (function beta -> (ln Z, gradient), temp and kept bytes)."""
+    """All programs of a method for a schedule: (function beta -> (ln Z, gradient), function -> bytes, times).
+
+    The staged methods trace and compile their programs in threads, side by side, so only the whole has a time.
+    """
     if method in methods._ENGINES:
         engine = methods._ENGINES[method]
-        programs = [engine(stage) for stage in staging.stages(ks)]
-        return partial(staging.staged_lnz_and_grad, engine, ks=ks), partial(staged_bytes, programs)
-    compiled = methods._jitted(method, ks)[1].lower(jnp.float64(BETA)).compile()
-    return compiled, lambda: temp_bytes(compiled)
+        chain, building = seconds(staging._chain, engine, ks, "forward", "backward")
+        programs = [programs for programs, _ in chain]
+        run = partial(staging.staged_lnz_and_grad, engine, ks=ks)
+        return run, partial(staged_bytes, programs), {"build": building}
+    lowered, lowering = seconds(methods._jitted(method, ks)[1].lower, jnp.float64(BETA))
+    compiled, compiling = seconds(lowered.compile)
+    return compiled, partial(temp_bytes, compiled), {"lower": lowering, "compile": compiling, "build": lowering + compiling}
 
 
 def temp_bytes(compiled):
@@ -67,7 +68,7 @@ def temp_bytes(compiled):
 
 def staged_bytes(programs):
     """Temporary memory of the largest program, and what the driver keeps between the passes."""
-    compiled = [p for stage in programs for p in (stage.forward, stage.value, stage.backward) if hasattr(p, "memory_analysis")]
+    compiled = [p for stage in programs for p in (stage.forward, stage.backward, stage.value) if hasattr(p, "memory_analysis")]
     x, kept = jnp.float64(BETA), 0
     for stage in programs:
         x, _, residuals = stage.forward(x)
@@ -76,7 +77,7 @@ def staged_bytes(programs):
 
 
 def seconds(function, *args):
-    """(result, wall time) of a call, waiting for the result."""
+    """(result, wall time) of a call, waiting for the arrays in the result."""
     start = time.perf_counter()
     result = jax.block_until_ready(function(*args))
     return result, time.perf_counter() - start
@@ -85,13 +86,9 @@ def seconds(function, *args):
 def cold_round(method, ks):
     """Times from empty caches to the first gradient."""
     forget()
-    compilations.clear()
-    start = time.perf_counter()
-    run, _ = build(method, ks)
-    built = time.perf_counter() - start
-    compiling = sum(compilations)
+    run, _, times = build(method, ks)
     _, running = seconds(run, jnp.float64(BETA))
-    return {"lower": built - compiling, "compile": compiling, "first": built + running}
+    return {**times, "first": times["build"] + running}
 
 
 def take_turns(rounds, measure):
@@ -111,11 +108,11 @@ def measure(ks, rounds):
     cold = take_turns(rounds, lambda method: cold_round(method, ks))
     forget()
     built = {method: build(method, ks) for method in trgnb.METHODS}
-    for run, _ in built.values():
+    for run, *_ in built.values():
         run(jnp.float64(BETA))
     print("steady")
     steady = take_turns(max(rounds, 5), lambda method: seconds(built[method][0], jnp.float64(BETA))[1])
-    gradients = {method: [float(run(jnp.float64(beta))[1]) for beta in BETAS] for method, (run, _) in built.items()}
+    gradients = {method: [float(run(jnp.float64(beta))[1]) for beta in BETAS] for method, (run, *_) in built.items()}
     return {
         method: {
             **{column: statistics.median(times[column] for times in cold[method]) for column in cold[method][0]},
@@ -123,7 +120,7 @@ def measure(ks, rounds):
             "temp": memory() / MIB,
             "difference": max(abs(a - b) for a, b in zip(gradients[method], gradients["unrolled"], strict=True)),
         }
-        for method, (_, memory) in built.items()
+        for method, (_, memory, _) in built.items()
     }
 
 
@@ -140,6 +137,12 @@ def ratios(table):
     ]
 
 
+def cell(column, row):
+    if column not in row:
+        return "-"
+    return f"{row[column]:{'.1e' if column == 'difference' else '.3f'}}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--chi", type=int, default=16)
@@ -152,8 +155,7 @@ def main():
     table = measure(ks, options.rounds)
     print(f"{'method':12}" + "".join(f"{title:>{len(title) + 3}}" for title in COLUMNS.values()))
     for method, row in table.items():
-        cells = (f"{row[c]:>{len(title) + 3}{'.1e' if c == 'difference' else '.3f'}}" for c, title in COLUMNS.items())
-        print(f"{method:12}" + "".join(cells))
+        print(f"{method:12}" + "".join(f"{cell(c, row):>{len(title) + 3}}" for c, title in COLUMNS.items()))
     for text, ratio, limit in ratios(table):
         print(f"{text:40} {ratio:6.2f}, wanted at most {limit:.2f}: {'reached' if ratio <= limit else 'NOT reached'}")
 

@@ -198,7 +198,7 @@ def test_bad_beta(method, beta):
 
 
 def test_bad_beta_inside_a_transformation():
-    with pytest.raises(ValueError, match=r"beta must be a scalar, got shape \(2,\).*jax.vmap"):
+    with pytest.raises(ValueError, match=r"beta must be a real scalar, got shape \(2,\).*jax.vmap"):
         jax.jit(lambda beta: trgnb.lnz(beta, **SMALL))(jnp.ones(2))
 
 

@@ -116,7 +116,7 @@ def test_driver_takes_any_engine():
 
             return np.array([along(index) for index in np.ndindex(np.shape(x))]).reshape(np.shape(x))
 
-        return staging.Programs(value=function, forward=forward, backward=backward)
+        return SimpleNamespace(value=function, forward=forward, backward=backward)
 
     # h^2 f''' / 6 in each of the five stages
     assert staging.staged_lnz_and_grad(differences, 0.44, (2, 2, 2)) == pytest.approx(unrolled((2, 2, 2)), abs=1e-8)
