@@ -177,8 +177,10 @@ class _JaxPrograms:
 
 
 class _Recomputing(_JaxPrograms):
-    def forward(self, x):
-        return (*self.value(x), x)
+    @property
+    def forward(self):
+        value = self.value  # built here, not at the first call
+        return lambda x: (*value(x), x)
 
     @_built_once
     def backward(self):
