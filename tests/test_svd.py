@@ -236,7 +236,7 @@ def smooth(values):
     return np.array([True, True, True, len(set(kept)) == len(kept), some_function])
 
 
-@hypothesis.settings(derandomize=True, deadline=None, max_examples=80)
+@hypothesis.settings(derandomize=True, deadline=None, max_examples=50)
 @hypothesis.given(problems())
 def test_rule_against_differences(problem):
     values, a, da = problem
@@ -245,7 +245,7 @@ def test_rule_against_differences(problem):
     np.testing.assert_allclose(forward[which], difference[which], rtol=1e-6, atol=1e-6)
 
 
-@hypothesis.settings(derandomize=True, deadline=None, max_examples=80)
+@hypothesis.settings(derandomize=True, deadline=None, max_examples=50)
 @hypothesis.given(problems())
 def test_reverse_mode_is_the_transpose_of_forward_mode(problem):
     """Whether or not there is a derivative: it is one linear rule."""
