@@ -6,7 +6,7 @@ import jax
 import numpy as np
 from jax import numpy as jnp
 
-from trgnb import staging, trg
+from trgnb import staging, traced_engines, trg
 from trgnb.ising import check_beta
 
 _TRACEABLE = {
@@ -17,6 +17,8 @@ _TRACEABLE = {
 _ENGINES = {
     "staged": staging.recomputing,
     "residual": staging.keeping,
+    "traced-staged": traced_engines.recomputing,
+    "traced-eager": traced_engines.eager,
 }
 
 METHODS = (*_TRACEABLE, *_ENGINES)
@@ -31,7 +33,8 @@ def lnz(beta, *, chi=16, steps=20, method="unrolled", schedule=None):
     schedule: bond dimension of every step, instead of chi and steps.
 
     For "unrolled", "scan" and "checkpoint" it is a JAX function of beta: jit, grad, vmap, jvp and second
-    derivatives apply.  "staged" and "residual" run compiled programs from Python and want a number.
+    derivatives apply.  The others run programs from Python and want a number: "staged" and "residual" those of JAX,
+    "traced-staged" and "traced-eager" those of ``trgnb.traced``.
     A second call with the same schedule neither traces nor compiles.
 
     A traced beta is not checked: outside (0, 80] its result may be NaN.

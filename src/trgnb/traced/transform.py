@@ -1,0 +1,109 @@
+"""Derivatives of graphs: graphs again.
+
+Reverse mode walks the nodes between x and y once, from the last recorded to the first.  Every use of a tensor has
+added its share to the cotangent before the node that made the tensor is reached, so a node is visited once however
+many paths lead through it, and the work is proportional to the size of the graph.
+"""
+
+import numpy as np
+
+from trgnb.traced.elementwise import to_common_shape
+from trgnb.traced.extents import shown
+from trgnb.traced.graph import Traced, ancestors, as_array
+from trgnb.traced.shapes import broadcast_to
+
+
+def active_nodes(outputs, inputs):
+    """The nodes between inputs and outputs that carry derivatives, in the order in which they were recorded."""
+    active, keys = [], {x.key for x in inputs}
+    for node in ancestors(outputs, stop=inputs):
+        if node.op.differentiable and any(x.key in keys for x in node.inputs):
+            active.append(node)
+            keys.update(y.key for y in node.outputs if y.dtype.kind in "fc")
+    return active, keys
+
+
+def only(cotangents):
+    """What a vjp rule takes for its cts: the tensor of a single output, the list of several."""
+    return cotangents[0] if len(cotangents) == 1 else cotangents
+
+
+def vjp(outputs, inputs, cotangents):
+    """The cotangents of the inputs for given cotangents of the outputs, lists of tensors.
+
+    outputs, inputs: traced tensors, inputs being any tensors of the graph.  cotangents: one for each output, of its
+    shape and dtype.  An input that the outputs do not depend on has a cotangent of zeros.
+    """
+    nodes, active = active_nodes(outputs, inputs)
+    cts = {}
+
+    def collect(x, ct):
+        if x.key in active and ct is not None:
+            cts[x.key] = cts[x.key] + ct if x.key in cts else ct
+
+    for y, ct in zip(outputs, cotangents, strict=True):
+        collect(y, _like(y, ct))
+    given = {x.key for x in inputs}
+    for node in reversed(nodes):
+        incoming = [cts.get(y.key) if y.key in given else cts.pop(y.key, None) for y in node.outputs]
+        if any(ct is not None for ct in incoming):
+            for i, x in enumerate(node.inputs):
+                if x.key in active:
+                    collect(x, node.op.vjp(node, only(incoming), i))
+    return [cts[x.key] if x.key in cts else zeros_like(x) for x in inputs]
+
+
+def zeros_like(x):
+    """Zeros of the shape and dtype of x."""
+    return broadcast_to(Traced.constant(np.zeros((), x.dtype)), x.shape)
+
+
+def _like(x, value):
+    """A value as a tensor of the shape and dtype of x, or an error."""
+    ct = value if isinstance(value, Traced) else Traced.constant(as_array(value).astype(x.dtype))
+    if ct.dtype != x.dtype or ct.ndim != x.ndim:
+        raise ValueError(f"the tangent or cotangent of {x!r} must have its shape and dtype, got {ct.dtype}{shown(ct.shape)}")
+    to_common_shape("a tangent or cotangent", x, ct)
+    return ct
+
+
+def _check(name, tensors, kinds="fc"):
+    for x in tensors:
+        if not isinstance(x, Traced):
+            raise TypeError(f"{name} takes traced tensors, got {type(x).__name__}; eager tensors have backward()")
+        if x.dtype.kind not in kinds:
+            raise TypeError(f"{name} takes floating-point tensors, got {x!r}")
+
+
+def grad(y, x):
+    """The gradient of the scalar y with respect to x, a tensor or a list of tensors, as a graph.
+
+    y: real scalar.  x: any tensors of the graph of y.  Returns a tensor of the shape and dtype of x, or a list.
+    For complex x it is JAX's: dy = Re sum(grad * dx).  A gradient may be differentiated again.
+    Errors: ValueError for a y that is not a real scalar; DerivativeError where an op has no derivative.
+    """
+    xs = list(x) if isinstance(x, list | tuple) else [x]
+    _check("grad", [y, *xs])
+    if y.ndim or y.dtype.kind != "f":
+        raise ValueError(f"grad takes a real scalar y, got {y.dtype}{shown(y.shape)}; sum it, or take real(y)")
+    gradients = vjp([y], xs, [np.ones((), y.dtype)])
+    return gradients if isinstance(x, list | tuple) else gradients[0]
+
+
+def jvp(y, x, dx):
+    """The derivative of y along the direction dx of x, as a graph.
+
+    y, x: tensors or lists of tensors.  dx: of the shape and dtype of x, a tensor or an array.
+    """
+    ys, xs = ([*t] if isinstance(t, list | tuple) else [t] for t in (y, x))
+    _check("jvp", [*ys, *xs])
+    dxs = dx if isinstance(x, list | tuple) else [dx]
+    tangents = {x.key: _like(x, dx) for x, dx in zip(xs, dxs, strict=True)}
+    for node in active_nodes(ys, xs)[0]:
+        incoming = [tangents.get(x.key) for x in node.inputs]
+        if any(t is not None for t in incoming):
+            outgoing = node.op.jvp(node, incoming)
+            for x, t in zip(node.outputs, [outgoing] if len(node.outputs) == 1 else outgoing, strict=True):
+                tangents.setdefault(x.key, t)
+    along = [tangents[y.key] if y.key in tangents else zeros_like(y) for y in ys]
+    return along if isinstance(y, list | tuple) else along[0]
