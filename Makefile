@@ -61,6 +61,7 @@ serve: book ## build the book and serve it on localhost (PORT=8000)
 
 bench: venv ## time and memory of the methods, side by side
 	$(PY) benchmarks/methods.py
+	$(PY) benchmarks/traced.py
 
 clean: ## remove what was built and the tests' caches (the environment stays: rm -rf .venv)
 	rm -rf _build .pytest_cache .hypothesis

@@ -1,9 +1,10 @@
-"""Time and memory of the five methods, side by side in one process: value and gradient of ln Z.
+"""Time and memory of the methods, side by side in one process: value and gradient of ln Z.
 
     python benchmarks/methods.py [--chi 16] [--steps 20] [--rounds 3]
 
 Every figure is a median over rounds in which the methods take turns in random order.  In a cold round a method
-starts with empty caches; in a steady round all of its programs are there.  Also written to
+starts with empty caches; in a steady round all of its programs are there.  Memory is what XLA reports for its
+programs, and the peak of NumPy's allocations for the traced methods.  Also written to
 benchmarks/results/methods.json.
 """
 
@@ -13,6 +14,7 @@ import os
 import random
 import statistics
 import time
+import tracemalloc
 from functools import partial
 from pathlib import Path
 
@@ -22,7 +24,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import jax  # noqa: E402
 import trgnb  # noqa: E402
 from jax import numpy as jnp  # noqa: E402
-from trgnb import methods, staging  # noqa: E402
+from trgnb import methods, staging, traced, traced_engines  # noqa: E402
 
 BETA = 0.44
 BETAS = (0.30, 0.40, 0.44, 0.50, 0.60)
@@ -35,14 +37,15 @@ COLUMNS = {
     "build": "both s",
     "first": "first result s",
     "steady": "steady s",
-    "temp": "temp MiB",
+    "temp": "memory MiB",
     "difference": "largest |gradient - unrolled|",
 }
 
 def forget():
     """Empty every cache that holds something traced or compiled."""
     jax.clear_caches()
-    for cache in (methods._jitted, staging._chain, staging.recomputing, staging.keeping):
+    traced.clear_cache()
+    for cache in (methods._jitted, staging._chain, staging.recomputing, staging.keeping, traced_engines.recomputing):
         cache.cache_clear()
 
 
@@ -56,7 +59,8 @@ def build(method, ks):
         chain, building = seconds(staging._chain, engine, ks, "forward", "backward")
         programs = [programs for programs, _ in chain]
         run = partial(staging.staged_lnz_and_grad, engine, ks=ks)
-        return run, partial(staged_bytes, programs), {"build": building}
+        memory = partial(peak_bytes, run) if method.startswith("traced") else partial(staged_bytes, programs)
+        return run, memory, {"build": building}
     lowered, lowering = seconds(methods._jitted(method, ks)[1].lower, jnp.float64(BETA))
     compiled, compiling = seconds(lowered.compile)
     return compiled, partial(temp_bytes, compiled), {"lower": lowering, "compile": compiling, "build": lowering + compiling}
@@ -64,6 +68,15 @@ def build(method, ks):
 
 def temp_bytes(compiled):
     return compiled.memory_analysis().temp_size_in_bytes
+
+
+def peak_bytes(run):
+    """Peak of what Python and NumPy allocate during a run."""
+    tracemalloc.start()
+    run(BETA)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return peak
 
 
 def staged_bytes(programs):
@@ -153,9 +166,9 @@ def main():
 
     print(f"JAX {jax.__version__}, chi = {options.chi}, {options.steps} steps, beta = {BETA}; medians of {options.rounds} rounds")
     table = measure(ks, options.rounds)
-    print(f"{'method':12}" + "".join(f"{title:>{len(title) + 3}}" for title in COLUMNS.values()))
+    print(f"{'method':14}" + "".join(f"{title:>{len(title) + 3}}" for title in COLUMNS.values()))
     for method, row in table.items():
-        print(f"{method:12}" + "".join(f"{cell(c, row):>{len(title) + 3}}" for c, title in COLUMNS.items()))
+        print(f"{method:14}" + "".join(f"{cell(c, row):>{len(title) + 3}}" for c, title in COLUMNS.items()))
     for text, ratio, limit in ratios(table):
         print(f"{text:40} {ratio:6.2f}, wanted at most {limit:.2f}: {'reached' if ratio <= limit else 'NOT reached'}")
 
