@@ -70,7 +70,7 @@ def build(ks):
     """Time to record, differentiate and compile the programs of every stage."""
     staging._chain.cache_clear()
     traced_engines.recomputing.cache_clear()
-    return seconds(lambda: staging._chain(traced_engines.recomputing, ks, "value", "backward_program"))[1]
+    return seconds(lambda: staging._chain(traced_engines.recomputing, ks, "value", "backward"))[1]
 
 
 def growth(steps, limit):
@@ -103,7 +103,7 @@ def main():
     ks = trgnb.schedule(options.chi, options.steps)
 
     building = statistics.median(build(ks) for _ in range(options.rounds))
-    counts = [(s.d, s.k, p.value.op_count, p.backward_program.op_count) for s in dict.fromkeys(staging.stages(ks)) if s.name == "step"
+    counts = [(s.d, s.k, p.value_program.op_count, p.backward_program.op_count) for s in dict.fromkeys(staging.stages(ks)) if s.name == "step"
               for p in [traced_engines.recomputing(s)]]  # fmt: skip
     print("ops of the step programs (d, k, forward, backward):", counts)
     times = medians(ks, options.rounds)

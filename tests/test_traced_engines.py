@@ -67,7 +67,7 @@ def test_recomputed_decompositions_see_the_same_bits():
     programs = traced_engines.recomputing(stage)
     x, _ = traced_engines.recomputing(staging.stages(KS)[0]).value(0.44)
     x, _ = traced_engines.recomputing(staging.stages(KS)[1]).value(x)
-    inputs = {tuple(n.inputs) for p in (programs.value, programs.backward_program) for n in p.nodes if n.op is SVD}
+    inputs = {tuple(n.inputs) for p in (programs.value_program, programs.backward_program) for n in p.nodes if n.op is SVD}
     assert len(inputs) == 2  # hash-consing: the very nodes of the forward program stand in the backward program
     assert programs.value(x)[0].tobytes() == programs.value(x)[0].tobytes()
 
@@ -101,7 +101,7 @@ def test_the_eager_cache_serves_all_steps_and_temperatures():
 
 def test_the_number_of_ops_does_not_depend_on_the_shape():
     counts = {
-        (programs.value.op_count, len(programs.value.counts))
+        (programs.value_program.op_count, len(programs.value_program.counts))
         for stage in set(staging.stages(trgnb.schedule()))
         if stage.name == "step"
         for programs in [traced_engines.recomputing(stage)]

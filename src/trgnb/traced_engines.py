@@ -16,12 +16,14 @@ class _Recomputing:
             self.y, self.log = stage.function(traced)(self.x)
 
     @cached_property
+    def value_program(self):
+        """The program x -> y, log, without y for the last stage."""
+        return traced.compile([self.log] if self.y is None else [self.y, self.log], [self.x])
+
+    @property
     def value(self):
-        """The program x -> (y, log)."""
-        if self.y is None:
-            program = traced.compile([self.log], [self.x])
-            return lambda x: (None, *program(x))
-        return traced.compile([self.y, self.log], [self.x])
+        program = self.value_program
+        return program if self.y is not None else lambda x: (None, *program(x))
 
     @property
     def forward(self):
