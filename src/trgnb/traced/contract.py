@@ -1,12 +1,14 @@
 """einsum and the identity: contractions, with paths planned once for each set of shapes."""
 
 from functools import lru_cache
+from string import ascii_letters
 
 import numpy as np
 from opt_einsum import contract_expression
 
+from trgnb.traced.elementwise import to_common_dtype
 from trgnb.traced.extents import extent, known, same, shown
-from trgnb.traced.graph import Op, apply
+from trgnb.traced.graph import Op, Tensor, apply, as_array
 from trgnb.traced.shapes import broadcast_to, reshape, transpose
 
 
@@ -37,7 +39,7 @@ def extents_of(spec, operands):
 
 def _infer(*operands, spec):
     extents = extents_of(spec, operands)
-    return [(tuple(extents[label] for label in _labels(spec)[1]), np.result_type(*(x.dtype for x in operands)))]
+    return [(tuple(extents[label] for label in _labels(spec)[1]), operands[0].dtype)]
 
 
 def _vjp(node, ct, i):
@@ -48,8 +50,7 @@ def _vjp(node, ct, i):
     """
     spec, x = node.params["spec"], node.inputs[i]
     inputs, output = _labels(spec)
-    unused = iter(sorted(set(map(chr, range(97, 123))) | set(map(chr, range(65, 91))) - set(spec)))
-    unused = iter([c for c in unused if c not in spec])
+    unused = iter(c for c in ascii_letters if c not in spec)
     wanted, identities = "", []
     for label in inputs[i]:
         fresh = next(unused) if label in wanted else label
@@ -82,6 +83,7 @@ def einsum(spec, *operands):
 
     The order of the contractions is planned once for each set of shapes (opt_einsum).
     """
+    operands = [x if isinstance(x, Tensor) else as_array(x) for x in operands]
     text = spec.replace(" ", "")
     inputs, arrow, output = text.partition("->")
     terms = inputs.split(",")
@@ -96,11 +98,12 @@ def einsum(spec, *operands):
         raise ValueError(f"einsum {spec!r} does not fit the shapes {', '.join(shown(x.shape) for x in operands)}: a letter an axis")
     if len(operands) == 1 and len(set(letters)) == len(letters) == len(output):  # nothing but an order of axes
         return transpose(operands[0], [letters.index(c) for c in output])
-    return apply(EINSUM, *operands, spec=f"{inputs}->{output}")
+    return apply(EINSUM, *to_common_dtype(*operands), spec=f"{inputs}->{output}")
 
 
 def matmul(a, b):
     """a @ b for vectors and matrices."""
+    a, b = (x if isinstance(x, Tensor) else as_array(x) for x in (a, b))
     if not {a.ndim, b.ndim} <= {1, 2}:
         raise ValueError(f"@ takes vectors and matrices, got {shown(a.shape)} and {shown(b.shape)}; use einsum for others")
     return einsum(f"{'ij'[2 - a.ndim:]},{'jk'[:b.ndim]}->{'i'[:a.ndim - 1]}{'k'[:b.ndim - 1]}", a, b)

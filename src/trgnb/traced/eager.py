@@ -108,7 +108,7 @@ def eager_shape(array):
 
 def eager(array):
     """An eager tensor of an array: a leaf, whose ``grad`` is None until ``backward`` of a result adds to it."""
-    value = as_array(array).copy()
+    value = as_array(array)
     return Eager(value, eager_shape(value), leaf=value.dtype.kind in "fc")
 
 
@@ -120,7 +120,7 @@ def backward(outputs, cotangents):
     for y in outputs:
         if not isinstance(y, Eager):
             raise TypeError(f"backward takes eager tensors, got {type(y).__name__}; traced tensors have grad(y, x)")
-        if y.entry is None:
+        if y.entry is None and not y.leaf:
             raise ValueError(f"backward: {y!r} does not depend on a leaf that can be differentiated; make one by eager(array)")
     cotangents = [np.asarray(c, y.dtype) for y, c in zip(outputs, cotangents, strict=True)]
     for y, c in zip(outputs, cotangents, strict=True):
@@ -151,7 +151,7 @@ class _Tape:
     """The entries behind some outputs.  tensors: every tensor there, numbered in the order of the computation."""
 
     def __init__(self, outputs):
-        found, pending = {}, [y.entry for y in outputs]
+        found, pending = {}, [y.entry for y in outputs if y.entry is not None]
         while pending:
             entry = pending.pop()
             if entry.id not in found:
@@ -159,7 +159,7 @@ class _Tape:
                 pending.extend(x.entry for x in (*entry.inputs, *entry.lengths) if x.entry is not None)
         self.outputs = outputs
         self.entries = [found[i] for i in sorted(found)]
-        numbers = {}
+        numbers = {y.key: y for y in outputs if y.entry is None}
         for entry in self.entries:
             for x in (*entry.inputs, *entry.lengths, *entry.outputs):
                 numbers.setdefault(x.key, x)

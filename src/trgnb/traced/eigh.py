@@ -3,7 +3,7 @@
 import numpy as np
 
 from trgnb.traced.contract import einsum
-from trgnb.traced.elementwise import conj, convert, lorentz, real, sqrt, where
+from trgnb.traced.elementwise import absolute, conj, convert, lorentz, real, where
 from trgnb.traced.extents import Const, known
 from trgnb.traced.graph import Op, apply
 from trgnb.traced.matrices import adjoint, as_square, check_finite, hermitian, plus, real_dtype
@@ -22,9 +22,9 @@ def _eigh_kernel(a, eps):
 
 
 def _eigen_gaps(w, eps):
-    """The scale |w| and the broadened 1 / (r_j - r_i) of r = w / |w|."""
-    square = total(w * w)
-    scale = sqrt(where(square > 0.0, square, 1.0))
+    """The scale sum |w| and the broadened 1 / (r_j - r_i) of r = w / scale."""
+    size = total(absolute(w))  # no square, which leaves the range of floating point at 1e200
+    scale = where(size > 0.0, size, 1.0)
     r = w / scale
     return scale, lorentz(r - reshape(r, (r.shape[0], 1)), max(eps * eps, float(np.finfo(w.dtype).tiny)))
 
@@ -55,7 +55,7 @@ EIGH = Op("eigh", _eigh_infer, _eigh_kernel, vjp=_eigh_vjp, jvp=_eigh_jvp)
 def eigh(a, eps=1e-12):
     """Eigenvalues w (n,), ascending, and eigenvectors v (n, n) of (a + a^H) / 2, differentiable at equal values.
 
-    eps: width of the broadening of 1/x in the derivative, relative to the norm of w.
+    eps: width of the broadening of 1/x in the derivative, relative to the sum of |w|.
     Errors: ValueError for a matrix that is not square; FloatingPointError when it runs on one that is not finite.
     """
     as_square("eigh", a)

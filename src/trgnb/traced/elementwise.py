@@ -3,7 +3,7 @@
 import numpy as np
 
 from trgnb.traced.extents import known, same, shown
-from trgnb.traced.graph import Op, Tensor, apply, as_array
+from trgnb.traced.graph import DTYPES, Op, Tensor, Traced, apply, as_array
 from trgnb.traced.shapes import broadcast_to
 
 
@@ -100,6 +100,8 @@ REAL = _op("real", np.real, _halved_dtype, vjp=lambda node, ct, i: convert(ct, n
 
 
 def _convert_infer(x, dtype):
+    if np.dtype(dtype) not in DTYPES:
+        raise TypeError(f"convert makes {', '.join(map(str, DTYPES))}, got {dtype!r}")
     if x.dtype.kind == "c" and np.dtype(dtype).kind != "c":
         raise TypeError(f"convert from {x.dtype} to {dtype} would lose the imaginary part in silence; take real(x)")
     return [(x.shape, np.dtype(dtype))]
@@ -150,15 +152,16 @@ WHERE = Op("where", _where_infer, np.where, vjp=_where_vjp, jvp=_where_jvp)
 # --- functions ---------------------------------------------------------------------------------------------
 
 
-def _common(name, *values):
-    """The values as tensors of one dtype and shape; a Python number takes the dtype of the others if it can."""
+def to_common_dtype(*values, kind=None):
+    """The values as tensors of one dtype; a Python number takes the dtype of the others if it can."""
     given = [x if isinstance(x, Tensor | bool | int | float | complex) else as_array(x) for x in values]
     dtype = np.result_type(*(x.dtype if hasattr(x, "dtype") else x for x in given))
-    kind = next((type(x) for x in given if isinstance(x, Tensor)), None)
-    if kind is None:
-        raise TypeError(f"{name} takes at least one traced or eager tensor, got {values!r}")
-    tensors = [convert(x, dtype) if isinstance(x, Tensor) else kind.constant(as_array(x).astype(dtype)) for x in given]
-    return to_common_shape(name, *tensors)
+    kind = kind or next((type(x) for x in given if isinstance(x, Tensor)), Traced)
+    return [convert(x, dtype) if isinstance(x, Tensor) else kind.constant(as_array(x).astype(dtype, copy=False)) for x in given]
+
+
+def _common(name, *values):
+    return to_common_shape(name, *to_common_dtype(*values))
 
 
 def to_common_shape(name, *tensors):
@@ -262,12 +265,7 @@ def compare(x, y, direction):
 
 def where(condition, x, y):
     """x where the condition holds, else y; broadcast.  Both x and y are differentiated."""
-    x, y = _common("where", x, y) if isinstance(x, Tensor) or isinstance(y, Tensor) else _like(condition, x, y)
-    condition = condition if isinstance(condition, Tensor) else type(x).constant(as_array(condition))
+    kind = next((type(v) for v in (condition, x, y) if isinstance(v, Tensor)), Traced)
+    x, y = to_common_dtype(x, y, kind=kind)
+    condition = condition if isinstance(condition, Tensor) else kind.constant(as_array(condition))
     return apply(WHERE, *to_common_shape("where", condition, x, y))
-
-
-def _like(condition, x, y):
-    """Two plain values as constants of the kind of the condition."""
-    dtype = np.result_type(x, y)
-    return tuple(type(condition).constant(as_array(v).astype(dtype)) for v in (x, y))

@@ -137,6 +137,16 @@ def extents_in(value):
     return []
 
 
+def symbols(e):
+    """The symbols that the number for an extent depends on."""
+    match e:
+        case Sym():
+            return {e}
+        case Min(a, b):
+            return symbols(a) | symbols(b)
+    return set()
+
+
 def shown(shape):
     """A shape for messages: numbers plain, anything else spelt out."""
     return "[" + ", ".join(str(int(e)) if isinstance(e, int) else repr(e) for e in shape) + "]"

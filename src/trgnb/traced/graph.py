@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from trgnb.traced.extents import UpperBound, extents_in, known, shown
+from trgnb.traced.extents import Const, UpperBound, extents_in, known, shown
 
 DTYPES = tuple(map(np.dtype, ("bool", "int64", "float32", "float64", "complex64", "complex128")))
 
@@ -148,7 +148,7 @@ def computed_lengths(params):
 
 
 PLACEHOLDER = Op("placeholder", lambda shape, dtype, name: [(shape, dtype)], kernel=None)
-CONSTANT = Op("constant", lambda array: [(array.shape, array.dtype)], kernel=None)
+CONSTANT = Op("constant", lambda array: [(tuple(map(Const, array.shape)), array.dtype)], kernel=None)
 
 
 def apply(op, *inputs, **params):
@@ -164,8 +164,8 @@ def apply(op, *inputs, **params):
 
 
 def as_array(value):
-    """An array of a dtype that the library has."""
-    array = np.asarray(value)
+    """A copy of an array, which stays as it is, of a dtype that the library has."""
+    array = np.array(value)
     if array.dtype.kind in "iu":
         array = array.astype(np.int64)
     if array.dtype not in DTYPES:

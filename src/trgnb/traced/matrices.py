@@ -7,7 +7,7 @@ product, the formulas of the decompositions are those of the papers; so a rule c
 import numpy as np
 
 from trgnb.traced.contract import matmul
-from trgnb.traced.elementwise import conj
+from trgnb.traced.elementwise import conj, to_common_dtype
 from trgnb.traced.extents import known, same, shown
 from trgnb.traced.graph import Op, apply
 from trgnb.traced.shapes import reshape, transpose
@@ -62,8 +62,8 @@ def plus(*terms):
 
 def _solve_infer(a, b):
     n = as_square("solve", a)
-    if b.ndim != 2 or not same(n, b.shape[0]) or a.dtype != b.dtype:
-        raise ValueError(f"solve takes a (n, n) and b (n, m) of one dtype, got {a.dtype}{shown(a.shape)} and {b.dtype}{shown(b.shape)}")
+    if b.ndim != 2 or not same(n, b.shape[0]):
+        raise ValueError(f"solve takes a (n, n) and b (n, m), got {a.dtype}{shown(a.shape)} and {b.dtype}{shown(b.shape)}")
     return [(b.shape, b.dtype)]
 
 
@@ -83,4 +83,4 @@ SOLVE = Op("solve", _solve_infer, np.linalg.solve, vjp=_solve_vjp, jvp=_solve_jv
 
 def solve(a, b):
     """The matrix x with a @ x = b, for a square a."""
-    return apply(SOLVE, a, b)
+    return apply(SOLVE, *to_common_dtype(a, b))

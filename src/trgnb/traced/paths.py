@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from trgnb.traced.graph import Traced
-from trgnb.traced.transform import active_nodes, only, zeros_like
+from trgnb.traced.transform import active_nodes, check_scalar, only, zeros_like
 
 
 class LimitError(RuntimeError):
@@ -25,6 +25,7 @@ class RuleCalls(NamedTuple):
 
 def rule_calls(y, x):
     """Count the rules that ``grad`` and ``unshared_grad`` of y with respect to x apply, by counting paths: in linear time."""
+    check_scalar("rule_calls", y, [x])
     nodes, active = active_nodes([y], [x])
     paths, shared, unshared = {y.key: 1}, 0, 0
     for node in reversed(nodes):
@@ -43,6 +44,7 @@ def unshared_grad(y, x, limit=50_000):
     limit: number of rules after which it gives up.
     Errors: LimitError, which says how many there would be.
     """
+    check_scalar("unshared_grad", y, [x])
     _, active = active_nodes([y], [x])
     applied, total = 0, None
     pending = [(y, Traced.constant(np.ones((), y.dtype)))]

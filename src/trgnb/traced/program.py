@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from trgnb.traced.contract import EINSUM, planned
-from trgnb.traced.extents import Const, Min, Sym, UpperBound, evaluate, extents_in, known, replace_extents, shown
+from trgnb.traced.extents import Const, Min, Sym, UpperBound, evaluate, extents_in, known, replace_extents, shown, symbols
 from trgnb.traced.graph import CONSTANT, PLACEHOLDER, Traced, ancestors
 
 
@@ -32,6 +32,7 @@ class Program:
                     f"compile: the outputs depend on the placeholder {node.outputs[0]!r}, which is not among the "
                     f"{len(self.inputs)} inputs; add it"
                 )
+        self._check_symbols(nodes)
         constants = [node for node in nodes if node.op is CONSTANT]
         self.nodes = [node for node in nodes if node.op is not CONSTANT]
         tensors = [*self.inputs, *(y for node in (*constants, *self.nodes) for y in node.outputs)]
@@ -48,6 +49,16 @@ class Program:
     def constant_bytes(self):
         """Bytes of the constants that the program holds."""
         return sum(array.nbytes for array in self._constants)
+
+    def _check_symbols(self, nodes):
+        bound = {e for x in self.inputs for e in x.shape}
+        used = {s for node in nodes for p in node.params.values() for e in extents_in(p) for s in symbols(e)}
+        used |= {s for x in self.inputs for e in x.shape for s in symbols(e)}
+        if not used <= bound:
+            raise ValueError(
+                f"compile: {', '.join(map(repr, sorted(used - bound, key=repr)))} is not the extent of an axis of any input, "
+                f"so a call could not know it; the inputs are {', '.join(map(repr, self.inputs))}"
+            )
 
     def _call(self, node):
         """(kernel, slots of its arguments, slots of its outputs) of a node."""
@@ -87,7 +98,7 @@ class Program:
                         values[slot] = part
                 for slot in free:
                     values[slot] = None
-        results = [self._owned(y, values[self._slots[y.key]]) for y in self.outputs]
+        results = self._results(values)
         if not all(np.isfinite(y).all() for y in results):
             warnings.warn(self._blame(arrays, results), NonFiniteWarning, stacklevel=2)
         return results
@@ -96,19 +107,22 @@ class Program:
         """The slots before the first call: bindings, inputs, constants, and room for the rest."""
         if len(arrays) != len(self.inputs):
             raise TypeError(f"the program takes {len(self.inputs)} inputs, got {len(arrays)}: {self._signature()}")
-        bindings = {}
-        inputs = [_as_input(n, x, a, bindings) for n, (x, a) in enumerate(zip(self.inputs, arrays, strict=True))]
+        bindings, inputs = _as_inputs(self.inputs, arrays)
         values = [None] * (len(self._slots) + 1)
         values[0] = bindings
         values[1 : len(inputs) + 1] = inputs
         values[len(inputs) + 1 : len(inputs) + 1 + len(self._constants)] = self._constants
         return values
 
-    def _owned(self, y, array):
-        """An output that shares no memory with an input or a constant."""
-        array = np.asarray(array)
-        held = self._slots[y.key] <= len(self.inputs) + len(self._constants)
-        return array.copy() if held or array.base is not None else array
+    def _results(self, values):
+        """The outputs, none of which shares memory with another one, an input or a constant."""
+        results, taken = [], set(range(len(self.inputs) + len(self._constants) + 1))
+        for y in self.outputs:
+            slot = self._slots[y.key]
+            array = np.asarray(values[slot])
+            results.append(array.copy() if slot in taken or array.base is not None else array)
+            taken.add(slot)
+        return results
 
     def _blame(self, arrays, results):
         """Where a result that is not finite comes from."""
@@ -158,7 +172,7 @@ class Program:
         made |= {x.key: f"x{n}" for n, x in enumerate(self.inputs)}
         lines = [f'{made[x.key]}(["{_label(x)}"])' for x in self.inputs]
         lines += [f'n{node.id}["{node.op.name}<br/>{" ".join(shown(y.shape) for y in node.outputs)}"]' for node in self.nodes]
-        arrows = {(made[x.key], f"n{node.id}"): None for node in self.nodes for x in node.inputs if x.key in made}
+        arrows = {(made[x.key], f"n{node.id}"): None for node in self.nodes for x in node.dependencies if x.key in made}
         lines += [f"{a} --> {b}" for a, b in arrows]
         ends = [f'y{n}(["result {n}"])' for n in range(len(self.outputs))]
         return [*lines, *ends, *(f"{made[y.key]} --> y{n}" for n, y in enumerate(self.outputs) if y.key in made)]
@@ -188,26 +202,29 @@ def _run_with_lengths(node, bindings, *arrays):
     return node.op.kernel(*inputs, **_numbers(node.params, bindings | {e: values[e.length.key] for e in extents}))
 
 
-def _as_input(n, x, value, bindings):
-    """An argument as an array of the dtype and extents of input n, its symbols bound; or an error."""
-    array = np.asarray(value)
-    if array.dtype != x.dtype:
-        if not np.can_cast(array.dtype, x.dtype, "same_kind"):
-            raise TypeError(f"input {n} must be {x.dtype}, got {array.dtype}, which does not convert without loss")
-        array = array.astype(x.dtype)
-    fits = array.ndim == x.ndim
-    for e, size in zip(x.shape, array.shape, strict=False):
-        match e:
-            case Sym() | UpperBound():
-                fits &= bindings.setdefault(e, size) == size
-                if isinstance(e, UpperBound) and known(e.bound) is not None:
-                    fits &= size <= known(e.bound)
-            case _:
-                fits &= all(s in bindings for s in extents_in(e) if isinstance(s, Sym | UpperBound)) and evaluate(e, bindings) == size
-    if not fits:
-        bound = ", ".join(f"{e!r} = {v}" for e, v in bindings.items())
-        raise ValueError(f"input {n} must have the shape {shown(x.shape)}, got {list(array.shape)}" + (f" ({bound})" if bound else ""))
-    return array
+def _as_inputs(inputs, values):
+    """The bindings of symbols, and the arguments as arrays of the dtypes and extents of the inputs; or an error."""
+    arrays, bindings = [], {}
+    for n, (x, value) in enumerate(zip(inputs, values, strict=True)):
+        array = np.asarray(value)
+        if array.dtype != x.dtype:
+            if not np.can_cast(array.dtype, x.dtype, "same_kind"):
+                raise TypeError(f"input {n} must be {x.dtype}, got {array.dtype}, which does not convert without loss")
+            array = array.astype(x.dtype)
+        arrays.append(array)
+        for e, size in zip(x.shape, array.shape, strict=False):
+            if isinstance(e, Sym | UpperBound):
+                bindings.setdefault(e, size)
+    for n, (x, array) in enumerate(zip(inputs, arrays, strict=True)):
+        if array.ndim != x.ndim or not all(_fits(e, size, bindings) for e, size in zip(x.shape, array.shape, strict=True)):
+            bound = ", ".join(f"{e!r} = {v}" for e, v in bindings.items())
+            raise ValueError(f"input {n} must have the shape {shown(x.shape)}, got {list(array.shape)}" + (f" ({bound})" if bound else ""))
+    return bindings, arrays
+
+
+def _fits(e, size, bindings):
+    largest = known(e.bound) if isinstance(e, UpperBound) else None
+    return size == evaluate(e, bindings) and (largest is None or size <= largest)
 
 
 def compile(outputs, inputs):

@@ -138,7 +138,7 @@ def _pad_kernel(x, low, high, between):
 
 def _pad_vjp(node, ct, i):
     low, high, between = node.params.values()
-    amounts = zip(ct.shape, low, high, between, strict=True)
+    amounts = zip(node.outputs[0].shape, low, high, between, strict=True)
     limits = [None if a == b == c == 0 else e - b for e, a, b, c in amounts]
     return apply(SLICE, ct, starts=low, limits=tuple(limits), strides=tuple(c + 1 for c in between))
 
@@ -320,6 +320,8 @@ def getitem(x, index):
                     "recorded needs dynamic_truncate or a mask"
                 )
         kept.append(axis)
+    if takes and (len(takes) > 1 or len(ranges) - len(takes) > sum(isinstance(i, slice) for i in index)):
+        raise TypeError(f"the index {index!r} has a list beside another list or a number: index in two steps, or use take")
     starts, limits, strides = zip(*ranges, strict=True) if ranges else ((), (), ())
     if any(limit is not None for limit in limits):
         x = apply(SLICE, x, starts=starts, limits=limits, strides=strides)
@@ -368,7 +370,7 @@ def pad(x, low, high, between=None):
 
 def _indices(x, indices, axis):
     array = np.asarray(indices)
-    if array.ndim != 1 or array.dtype.kind not in "iu":
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise TypeError(f"indices must be a sequence of whole numbers, got {indices!r}")
     n = known(x.shape[axis])
     return tuple(int(i) + n if i < 0 and n is not None else int(i) for i in array)
@@ -389,5 +391,4 @@ def scatter(x, indices, axis, length):
 def dynamic_truncate(x, k, axis):
     """The first k entries of x along an axis, k being a scalar int64 tensor: its length is known when it runs."""
     axis = as_axis("dynamic_truncate", x, axis)
-    k = k if hasattr(k, "key") else type(x).constant(np.asarray(k, dtype=np.int64))
     return apply(TRUNCATE, x, k, axis=axis)

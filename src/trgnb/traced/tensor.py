@@ -4,6 +4,7 @@ import numpy as np
 
 from trgnb.traced import contract, elementwise, shapes
 from trgnb.traced.eigh import eigh
+from trgnb.traced.extents import known
 from trgnb.traced.graph import DTYPES, PLACEHOLDER, Tensor, record
 from trgnb.traced.qr import qr
 from trgnb.traced.svd import svd, svd_full
@@ -23,6 +24,12 @@ def placeholder(shape, dtype="float64", name=None):
 
 def _compare(direction):
     return lambda x, y: elementwise.compare(x, y, direction)
+
+
+def _iterate(x):
+    if not x.ndim or known(x.shape[0]) is None:
+        raise TypeError(f"{x!r} is not a sequence: only a tensor whose first extent is known can be iterated over")
+    return (x[i] for i in range(known(x.shape[0])))
 
 
 def _shape_argument(arguments):
@@ -48,6 +55,7 @@ _METHODS = {
     "__truediv__": elementwise.div,
     "__rtruediv__": lambda x, y: elementwise.div(y, x),
     "__matmul__": contract.matmul,
+    "__rmatmul__": lambda x, y: contract.matmul(y, x),
     "__neg__": elementwise.neg,
     "__abs__": elementwise.absolute,
     "__lt__": _compare("<"),
@@ -58,6 +66,7 @@ _METHODS = {
     "__ne__": _compare("!="),
     "__hash__": lambda x: hash(x.key),
     "__getitem__": shapes.getitem,
+    "__iter__": _iterate,
     "T": property(shapes.transpose),
     "reshape": lambda x, *shape: shapes.reshape(x, _shape_argument(shape)),
     "transpose": lambda x, *axes: shapes.transpose(x, _shape_argument(axes) if axes else None),

@@ -7,8 +7,7 @@ many paths lead through it, and the work is proportional to the size of the grap
 
 import numpy as np
 
-from trgnb.traced.elementwise import to_common_shape
-from trgnb.traced.extents import shown
+from trgnb.traced.extents import same, shown
 from trgnb.traced.graph import Traced, ancestors, as_array
 from trgnb.traced.shapes import broadcast_to
 
@@ -29,11 +28,14 @@ def only(cotangents):
 
 
 def vjp(outputs, inputs, cotangents):
-    """The cotangents of the inputs for given cotangents of the outputs, lists of tensors.
+    """The cotangents of the inputs for given cotangents of the outputs, as a list.
 
-    outputs, inputs: traced tensors, inputs being any tensors of the graph.  cotangents: one for each output, of its
-    shape and dtype.  An input that the outputs do not depend on has a cotangent of zeros.
+    outputs, inputs: lists of tensors, inputs being any of the graph, taken as independent of each other.
+    cotangents: one for each output, of its shape and dtype.  An input that the outputs do not depend on has zeros.
     """
+    outputs, inputs, cotangents = listed(outputs), listed(inputs), listed(cotangents)
+    check_floats("vjp", [*outputs, *inputs])
+    _check_lengths("vjp", "cotangent", outputs, cotangents)
     nodes, active = active_nodes(outputs, inputs)
     cts = {}
 
@@ -45,7 +47,8 @@ def vjp(outputs, inputs, cotangents):
         collect(y, _like(y, ct))
     given = {x.key for x in inputs}
     for node in reversed(nodes):
-        incoming = [cts.get(y.key) if y.key in given else cts.pop(y.key, None) for y in node.outputs]
+        # what is given is independent: its cotangent stays, also where another output of its node goes further back
+        incoming = [None if y.key in given else cts.pop(y.key, None) for y in node.outputs]
         if any(ct is not None for ct in incoming):
             for i, x in enumerate(node.inputs):
                 if x.key in active:
@@ -60,19 +63,36 @@ def zeros_like(x):
 
 def _like(x, value):
     """A value as a tensor of the shape and dtype of x, or an error."""
-    ct = value if isinstance(value, Traced) else Traced.constant(as_array(value).astype(x.dtype))
-    if ct.dtype != x.dtype or ct.ndim != x.ndim:
-        raise ValueError(f"the tangent or cotangent of {x!r} must have its shape and dtype, got {ct.dtype}{shown(ct.shape)}")
-    to_common_shape("a tangent or cotangent", x, ct)
-    return ct
+    if not isinstance(value, Traced):
+        array = as_array(value)
+        value = Traced.constant(array.astype(x.dtype) if np.can_cast(array.dtype, x.dtype, "same_kind") else array)
+    if value.dtype != x.dtype or value.ndim != x.ndim or not all(map(same, value.shape, x.shape)):
+        raise ValueError(f"the tangent or cotangent of {x!r} must have its shape and dtype, got {value.dtype}{shown(value.shape)}")
+    return value
 
 
-def _check(name, tensors, kinds="fc"):
+def listed(value):
+    """A tensor, or a list of them, as a list."""
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def check_floats(name, tensors):
     for x in tensors:
         if not isinstance(x, Traced):
             raise TypeError(f"{name} takes traced tensors, got {type(x).__name__}; eager tensors have backward()")
-        if x.dtype.kind not in kinds:
+        if x.dtype.kind not in "fc":
             raise TypeError(f"{name} takes floating-point tensors, got {x!r}")
+
+
+def check_scalar(name, y, xs):
+    check_floats(name, [y, *xs])
+    if y.ndim or y.dtype.kind != "f":
+        raise ValueError(f"{name} takes a real scalar y, got {y.dtype}{shown(y.shape)}; sum it, or take real(y)")
+
+
+def _check_lengths(name, what, tensors, given):
+    if len(tensors) != len(given):
+        raise ValueError(f"{name} takes a {what} for each of {len(tensors)} tensors, got {len(given)}")
 
 
 def grad(y, x):
@@ -82,10 +102,8 @@ def grad(y, x):
     For complex x it is JAX's: dy = Re sum(grad * dx).  A gradient may be differentiated again.
     Errors: ValueError for a y that is not a real scalar; DerivativeError where an op has no derivative.
     """
-    xs = list(x) if isinstance(x, list | tuple) else [x]
-    _check("grad", [y, *xs])
-    if y.ndim or y.dtype.kind != "f":
-        raise ValueError(f"grad takes a real scalar y, got {y.dtype}{shown(y.shape)}; sum it, or take real(y)")
+    xs = listed(x)
+    check_scalar("grad", y, xs)
     gradients = vjp([y], xs, [np.ones((), y.dtype)])
     return gradients if isinstance(x, list | tuple) else gradients[0]
 
@@ -95,15 +113,17 @@ def jvp(y, x, dx):
 
     y, x: tensors or lists of tensors.  dx: of the shape and dtype of x, a tensor or an array.
     """
-    ys, xs = ([*t] if isinstance(t, list | tuple) else [t] for t in (y, x))
-    _check("jvp", [*ys, *xs])
-    dxs = dx if isinstance(x, list | tuple) else [dx]
+    ys, xs, dxs = listed(y), listed(x), dx if isinstance(x, list | tuple) else [dx]
+    check_floats("jvp", [*ys, *xs])
+    _check_lengths("jvp", "tangent", xs, dxs)
     tangents = {x.key: _like(x, dx) for x, dx in zip(xs, dxs, strict=True)}
-    for node in active_nodes(ys, xs)[0]:
+    nodes, active = active_nodes(ys, xs)
+    for node in nodes:
         incoming = [tangents.get(x.key) for x in node.inputs]
         if any(t is not None for t in incoming):
             outgoing = node.op.jvp(node, incoming)
             for x, t in zip(node.outputs, [outgoing] if len(node.outputs) == 1 else outgoing, strict=True):
-                tangents.setdefault(x.key, t)
+                if x.key in active:  # integers made of floats carry none
+                    tangents.setdefault(x.key, t)
     along = [tangents[y.key] if y.key in tangents else zeros_like(y) for y in ys]
     return along if isinstance(y, list | tuple) else along[0]
