@@ -149,9 +149,12 @@ PAD = Op("pad", _pad_infer, _pad_kernel, vjp=_pad_vjp, multilinear=True)
 # --- take and scatter --------------------------------------------------------------------------------------
 
 
+def _valid(indices, e):
+    return all(0 <= i and (known(e) is None or i < known(e)) for i in indices)
+
+
 def _take_infer(x, indices, axis):
-    n = known(x.shape[axis])
-    if min(indices, default=0) < 0 or (n is not None and max(indices, default=0) >= n):
+    if not _valid(indices, x.shape[axis]):
         raise ValueError(f"take got indices {list(indices)} for axis {axis} of {shown(x.shape)}: allowed is 0 <= index < extent")
     return [((*x.shape[:axis], Const(len(indices)), *x.shape[axis + 1 :]), x.dtype)]
 
@@ -166,8 +169,7 @@ TAKE = Op(
 def _scatter_infer(x, indices, axis, length):
     if known(x.shape[axis]) != len(indices):
         raise ValueError(f"scatter got {len(indices)} indices for axis {axis} of {shown(x.shape)}: one for each entry is wanted")
-    n = known(length)
-    if min(indices, default=0) < 0 or (n is not None and max(indices, default=0) >= n):
+    if not _valid(indices, length):
         raise ValueError(f"scatter got indices {list(indices)} for a length of {length!r}: allowed is 0 <= index < length")
     return [((*x.shape[:axis], length, *x.shape[axis + 1 :]), x.dtype)]
 
@@ -234,7 +236,8 @@ EXTEND = Op(
 def as_axis(name, x, axis):
     """A valid axis of x, counted from 0."""
     if not isinstance(axis, int | np.integer) or not -x.ndim <= axis < x.ndim:
-        raise ValueError(f"{name} got axis {axis!r} for {shown(x.shape)}: allowed are {-x.ndim} to {x.ndim - 1}")
+        allowed = f"allowed are {-x.ndim} to {x.ndim - 1}" if x.ndim else "it has no axes"
+        raise ValueError(f"{name} got axis {axis!r} for {shown(x.shape)}: {allowed}")
     return int(axis) % x.ndim
 
 
@@ -309,9 +312,9 @@ def getitem(x, index):
                 ranges.append((0, None, 1))
             case int() | np.integer() if not isinstance(i, bool):
                 n = known(x.shape[axis])
-                if n is not None and not -n <= i < n:
+                if i < 0 if n is None else not -n <= i < n:
                     raise IndexError(f"index {i} is out of range for axis {axis} of {shown(x.shape)}")
-                i = i + n if i < 0 and n is not None else i
+                i = i + n if i < 0 else i
                 ranges.append((int(i), int(i) + 1, 1))
                 continue
             case _:

@@ -5,7 +5,7 @@ import numpy as np
 from trgnb.traced import contract, elementwise, shapes
 from trgnb.traced.eigh import eigh
 from trgnb.traced.extents import known
-from trgnb.traced.graph import DTYPES, PLACEHOLDER, Tensor, record
+from trgnb.traced.graph import DTYPES, PLACEHOLDER, Tensor, apply, record
 from trgnb.traced.qr import qr
 from trgnb.traced.svd import svd, svd_full
 
@@ -38,11 +38,12 @@ def _shape_argument(arguments):
 
 
 def _slice(x, starts, limits, strides=None):
-    """x[start:limit:stride, ...] with one start, limit and stride for each axis."""
-    if not len(starts) == len(limits) == len(strides or starts) == x.ndim:
+    """x[start:limit:stride, ...] with one start, limit and stride for each axis, 0 <= start <= limit <= extent."""
+    strides = [1] * x.ndim if strides is None else strides
+    if not len(starts) == len(limits) == len(strides) == x.ndim:
         raise ValueError(f"slice wants a start, limit and stride for each of {x.ndim} axes, got {starts}, {limits}, {strides}")
-    bounds = zip(starts, limits, strides or [1] * x.ndim, strict=True)
-    return shapes.getitem(x, tuple(slice(*b) for b in bounds))
+    starts, limits, strides = (tuple(map(int, b)) for b in (starts, limits, strides))
+    return apply(shapes.SLICE, x, starts=starts, limits=limits, strides=strides)
 
 
 _METHODS = {
