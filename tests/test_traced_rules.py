@@ -28,7 +28,7 @@ from trgnb.traced.shapes import EXTEND
 def random_array(shape, dtype, seed):
     rng = np.random.default_rng(seed)
     a = rng.standard_normal((*shape, 2)) @ np.array([1, 1j])
-    return np.asarray(a if np.issubdtype(dtype, np.complexfloating) else a.real, dtype)
+    return np.array(a if np.issubdtype(dtype, np.complexfloating) else a.real, dtype)
 
 
 @jax.custom_jvp
@@ -49,7 +49,7 @@ def pad(x, low, high, between):
 
 
 def truncate_extend(x, k, axis, length):
-    k = traced.graph.Traced.constant(np.array(k))
+    k = type(x).constant(np.array(k))
     return apply(EXTEND, traced.dynamic_truncate(x, k, axis), k, axis=axis, length=traced.Const(length))
 
 

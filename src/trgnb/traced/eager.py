@@ -70,8 +70,9 @@ class Eager(Tensor):
             result = op.kernel(*(x.value for x in inputs), **numbers)
         results = [result] if len(shapes) == 1 else result
         outputs = tuple(Eager(np.asarray(r), shape) for r, (shape, _) in zip(results, shapes, strict=True))
-        # a computed length is on the tape too: the derivative's shapes hang on it
-        if lengths or (op.differentiable and any(x.leaf or x.entry is not None for x in inputs)):
+        # what has a computed length is on the tape too: the derivative's shapes hang on it
+        bounded = computed_lengths({"shapes": tuple(tuple(shape) for shape, _ in shapes)})
+        if lengths or bounded or (op.differentiable and any(x.leaf or x.entry is not None for x in inputs)):
             entry = _Entry(next(_ids), op, inputs, params, lengths, outputs)
             for y in outputs:
                 y.entry = entry

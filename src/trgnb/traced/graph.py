@@ -7,6 +7,7 @@ the node that is there, so equal work is one node however often it is written.
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
+from threading import Lock
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -125,19 +126,20 @@ class Node:
 
 
 # Weak: the table must not keep graphs alive that nobody holds.  An id is never given twice.
-_table, _ids = WeakValueDictionary(), count()
+_table, _ids, _lock = WeakValueDictionary(), count(), Lock()
 
 
 def record(op, inputs, params, key):
     shapes = op.infer(*inputs, **params)
     key = (op.name, tuple(x.key for x in inputs), key, tuple(shapes))
-    node = _table.get(key)
-    if node is None:
-        node = Node()
-        node.id, node.op, node.inputs, node.params = next(_ids), op, inputs, params
-        node.lengths = computed_lengths(params)
-        node.outputs = tuple(Traced(node, i, *s) for i, s in enumerate(shapes))
-        _table[key] = node
+    with _lock:
+        node = _table.get(key)
+        if node is None:
+            node = Node()
+            node.id, node.op, node.inputs, node.params = next(_ids), op, inputs, params
+            node.lengths = computed_lengths(params)
+            node.outputs = tuple(Traced(node, i, *s) for i, s in enumerate(shapes))
+            _table[key] = node
     return node.outputs
 
 
@@ -174,15 +176,19 @@ def as_array(value):
 
 
 def ancestors(tensors, stop=()):
-    """The nodes that the tensors depend on, in the order in which they were recorded.
+    """The nodes that the tensors depend on, each after those that it depends on itself.
 
-    stop: tensors that are taken as given; nothing behind them is visited.
+    stop: tensors that are taken as given; nothing behind them is visited.  The order follows from this graph alone,
+    not from what else has been recorded: sums of cotangents are rounded in the same order every time.
     """
     given = {x.key for x in stop}
-    found, pending = {}, list(tensors)
+    ordered, seen, pending = [], set(), [(x, False) for x in reversed(tensors)]
     while pending:
-        x = pending.pop()
-        if x.key not in given and x.node.id not in found:
-            found[x.node.id] = x.node
-            pending.extend(x.node.dependencies)
-    return [found[i] for i in sorted(found)]
+        x, finished = pending.pop()
+        if finished:
+            ordered.append(x.node)
+        elif x.key not in given and x.node.id not in seen:
+            seen.add(x.node.id)
+            pending.append((x, True))
+            pending.extend((y, False) for y in reversed(x.node.dependencies))
+    return ordered

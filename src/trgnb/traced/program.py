@@ -168,11 +168,12 @@ class Program:
 
     def flowchart(self):
         """The statements of a mermaid flowchart: a box for each op, an arrow for each tensor, constants left out."""
-        made = {y.key: f"n{node.id}" for node in self.nodes for y in node.outputs}
+        box = {node.id: f"n{n}" for n, node in enumerate(self.nodes)}
+        made = {y.key: box[node.id] for node in self.nodes for y in node.outputs}
         made |= {x.key: f"x{n}" for n, x in enumerate(self.inputs)}
         lines = [f'{made[x.key]}(["{_label(x)}"])' for x in self.inputs]
-        lines += [f'n{node.id}["{node.op.name}<br/>{" ".join(shown(y.shape) for y in node.outputs)}"]' for node in self.nodes]
-        arrows = {(made[x.key], f"n{node.id}"): None for node in self.nodes for x in node.dependencies if x.key in made}
+        lines += [f'{box[node.id]}["{node.op.name}<br/>{" ".join(shown(y.shape) for y in node.outputs)}"]' for node in self.nodes]
+        arrows = {(made[x.key], box[node.id]): None for node in self.nodes for x in node.dependencies if x.key in made}
         lines += [f"{a} --> {b}" for a, b in arrows]
         ends = [f'y{n}(["result {n}"])' for n in range(len(self.outputs))]
         return [*lines, *ends, *(f"{made[y.key]} --> y{n}" for n, y in enumerate(self.outputs) if y.key in made)]

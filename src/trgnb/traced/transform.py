@@ -1,6 +1,6 @@
 """Derivatives of graphs: graphs again.
 
-Reverse mode walks the nodes between x and y once, from the last recorded to the first.  Every use of a tensor has
+Reverse mode walks the nodes between x and y once, from the last to the first.  Every use of a tensor has
 added its share to the cotangent before the node that made the tensor is reached, so a node is visited once however
 many paths lead through it, and the work is proportional to the size of the graph.
 """
@@ -13,7 +13,7 @@ from trgnb.traced.shapes import broadcast_to
 
 
 def active_nodes(outputs, inputs):
-    """The nodes between inputs and outputs that carry derivatives, in the order in which they were recorded."""
+    """The nodes between inputs and outputs that carry derivatives, each after those that it depends on."""
     active, keys = [], {x.key for x in inputs}
     for node in ancestors(outputs, stop=inputs):
         if node.op.differentiable and any(x.key in keys for x in node.inputs):
