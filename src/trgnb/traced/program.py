@@ -166,8 +166,11 @@ class Program:
     def __repr__(self):
         return f"<Program: {len(self.inputs)} inputs, {self.op_count} ops, {len(self.outputs)} outputs>"
 
-    def flowchart(self):
-        """The statements of a mermaid flowchart: a box for each op, an arrow for each tensor, constants left out."""
+    def flowchart(self, results=()):
+        """The statements of a mermaid flowchart: a box for each op, an arrow for each tensor, constants left out.
+
+        results: names of the outputs.
+        """
         box = {node.id: f"n{n}" for n, node in enumerate(self.nodes)}
         made = {y.key: box[node.id] for node in self.nodes for y in node.outputs}
         made |= {x.key: f"x{n}" for n, x in enumerate(self.inputs)}
@@ -175,7 +178,8 @@ class Program:
         lines += [f'{box[node.id]}["{node.op.name}<br/>{" ".join(shown(y.shape) for y in node.outputs)}"]' for node in self.nodes]
         arrows = {(made[x.key], box[node.id]): None for node in self.nodes for x in node.dependencies if x.key in made}
         lines += [f"{a} --> {b}" for a, b in arrows]
-        ends = [f'y{n}(["result {n}"])' for n in range(len(self.outputs))]
+        names = results or [f"result {n}" for n in range(len(self.outputs))]
+        ends = [f'y{n}(["{name}"])' for n, name in zip(range(len(self.outputs)), names, strict=True)]
         return [*lines, *ends, *(f"{made[y.key]} --> y{n}" for n, y in enumerate(self.outputs) if y.key in made)]
 
 
