@@ -250,7 +250,7 @@ def arguments(name, dtype, seed=0):
 
 @lru_cache(maxsize=None)
 def program(name, dtype):
-    """The function, its derivative along dx, the gradient of g, and the gradient of <that gradient, dx>, of (*x, *dx)."""
+    """Of (*x, *dx): the function, its derivative along dx, the gradient of g and that of <the gradient of g, dx>."""
     case = TABLE[name]
     xs, dxs = ([traced.placeholder(shape, dtype) for shape in case.shapes] for _ in range(2))
     with traced.pad_truncated(), traced.fold_extents():
