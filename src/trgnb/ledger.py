@@ -43,7 +43,7 @@ class Ledger:
         both_nan = np.isnan(old) & np.isnan(here)
         apart = np.where(both_nan, 0.0, np.abs(here - old))
         agrees = bool(np.all(both_nan | (apart <= allowed)))
-        self._enter(claim, agrees, because, ", ".join(f"{x:.16g}" for x in here.ravel()), float(np.nanmax(apart)))
+        self._enter(claim, agrees, because, ", ".join(f"{x:.16g}" for x in here.ravel()), float(np.max(apart)))
 
     def fact(self, name, holds, here, *, because=""):
         """Enter a statement that holds or does not, and what was found, in words."""
