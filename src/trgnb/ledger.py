@@ -29,21 +29,21 @@ class Ledger:
     def __init__(self):
         self.entries = {}
 
-    def number(self, name, here, *, key=None, atol=None, because=""):
-        """Hold a number, or several, against the recorded figure within the tolerance of the claim.
+    def number(self, name, here, *, atol=None, because=""):
+        """Hold a number, or several, against the recorded figures within the tolerance of the claim.
 
         atol: array of tolerances, where those of the claim do not say enough.  because: why it differs.
         """
         claim = self._claim(name)
-        old = np.asarray(claim.figures[key] if key else next(iter(claim.figures.values())), float)
-        here = np.asarray(here, float)
+        old = np.concatenate([np.ravel(figure) for figure in claim.figures.values()]).astype(float)
+        here = np.ravel(np.asarray(here, float))
         if here.shape != old.shape:
             raise ValueError(f"claim {name!r} has figures of shape {old.shape}, got {here.shape}")
         allowed = claim.atol + claim.rtol * np.abs(old) if atol is None else np.asarray(atol)
         both_nan = np.isnan(old) & np.isnan(here)
         apart = np.where(both_nan, 0.0, np.abs(here - old))
         agrees = bool(np.all(both_nan | (apart <= allowed)))
-        self._enter(claim, agrees, because, ", ".join(f"{x:.16g}" for x in here.ravel()), float(np.max(apart)))
+        self._enter(claim, agrees, because, ", ".join(f"{x:.5g}" if claim.rtol else f"{x:.16g}" for x in here), float(np.max(apart)))
 
     def fact(self, name, holds, here, *, because=""):
         """Enter a statement that holds or does not, and what was found, in words."""
@@ -75,7 +75,7 @@ class Ledger:
         return {verdict: sum(e.verdict == verdict for e in self.entries.values()) for verdict in VERDICTS}
 
     def rows(self, *verdicts, prefix=""):
-        """Rows of a table: statement, recorded, here, difference, tolerance, verdict; in the order of the sources."""
+        """Rows of a table: statement, recorded, here, difference and tolerance, verdict; in the order of the sources."""
         entries = [self.entries[name] for name in claims() if name.startswith(prefix)]
         return [_row(e) for e in entries if e.verdict in verdicts]
 
@@ -83,9 +83,9 @@ class Ledger:
 def _row(entry):
     claim = entry.claim
     old = "; ".join(_shown(figure) for figure in claim.figures.values())
-    difference = "" if entry.difference is None else f"{entry.difference:.0e}"
-    tolerance = f"{claim.atol:g}" if claim.atol else f"{claim.rtol:g} relative" if claim.rtol else ""
-    return [claim.what, old, entry.here, difference, tolerance, entry.verdict + (f": {entry.reason}" if entry.reason else "")]
+    tolerance = f"{claim.atol:g}" if claim.atol else f"{100 * claim.rtol:g} %" if claim.rtol else ""
+    difference = "" if entry.difference is None else f"{entry.difference:.0e}" + (f" ({tolerance})" if tolerance else "")
+    return [claim.what, old, entry.here, difference, entry.verdict + (f": {entry.reason}" if entry.reason else "")]
 
 
 def _shown(figure):
