@@ -284,7 +284,7 @@ def test_an_index_is_numpys(index):
         (lambda x: x.transpose(0, 0), ValueError, "each axis is wanted once"),
         (lambda x: x + np.ones(3), ValueError, "the extents must be equal or 1"),
         (lambda x: traced.broadcast_to(x, (4, 3)), ValueError, "broadcast cannot make"),
-        (lambda x: traced.einsum("ij,jk", x, x), ValueError, "the extents of 'j', Const.4. and Const.3., must be equal"),
+        (lambda x: traced.einsum("ij,jk", x, x), ValueError, "the extents of 'j', Const.4. and Const.3.,"),
         (lambda x: traced.einsum("i...", x), ValueError, "letters, commas and ->"),
         (lambda x: traced.einsum("ij->ijj", x), ValueError, "each once"),
         (lambda x: traced.einsum("ij,k", x), ValueError, "a letter an axis"),

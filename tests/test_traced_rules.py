@@ -219,6 +219,11 @@ CASES = {
     "qr projector, wide": Case(_qr_projector, WIDE),
     "qr values": Case(_qr_values, MATRIX),
     "qr values, wide": Case(_qr_values, WIDE),
+    # the diagonal of r is real: the phases of q are fixed
+    "q": Case(lambda xp, x: xp.qr(x)[0], TALL),
+    "r": Case(lambda xp, x: xp.qr(x)[1], WIDE),
+    "q, wide": Case(lambda xp, x: xp.qr(x)[0], WIDE),
+    "r, square": Case(lambda xp, x: xp.qr(x)[1], MATRIX),
     "eigh function": Case(_eigh_function, MATRIX),
     "eigh projector": Case(_eigh_projector, MATRIX),
     "eigh of one entry": Case(_eigh_function, ((1, 1),)),
