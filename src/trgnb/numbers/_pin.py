@@ -3,6 +3,7 @@
 import math
 import os
 import re
+from html import escape
 
 Scalar = bool | int | float | str
 
@@ -100,8 +101,11 @@ def _publish(shell, name: str, value: Scalar, rtol: float, atol: float) -> None:
     if name in _pinned:
         raise ValueError(f"{name} is pinned twice, in cells {_pinned[name]} and {cell}: one name is one number")
     _pinned[name] = cell
+    data = {GLUE_PREFIX + "text/plain": repr(value)}
+    if isinstance(value, str):  # a sentence that another page quotes with {glue:any} is a paragraph there
+        data[GLUE_PREFIX + "text/html"] = f"<p>{escape(value)}</p>"
     shell.display_pub.publish(
-        data={GLUE_PREFIX + "text/plain": repr(value)},
+        data=data,
         metadata={
             "scrapbook": {"name": name, "mime_prefix": GLUE_PREFIX},
             "trgnb": {"rtol": rtol, "atol": atol, "cell": cell},
