@@ -105,6 +105,23 @@ FAULTS = [
         "part outside the columns of U", "src/trgnb/svd.py", "du = du + (dav - u @ (uh @ dav)) * _lorentz(r, eps2)[None, :]",
         "du = du + 0 * dav", "svd-outputs", "svd.rule.tall.lorentz",
     ),
+    # The traced library.
+    Fault(
+        "uses of a tensor not added up", "src/trgnb/traced/transform.py", "cts[x.key] = cts[x.key] + ct if x.key in cts else ct",
+        "cts[x.key] = ct", "traced", "traced.log_gradient",
+    ),
+    Fault(
+        "slice padded at the other end", "src/trgnb/traced/shapes.py", "ct = pad(ct, low, high, between)",
+        "ct = pad(ct, high, low, between)", "svd-outputs", "svd.traced.grad_slice.0",
+    ),
+    Fault(
+        "zeros without their sign", "src/trgnb/traced/svd.py", "-np.zeros_like(s), s)", "np.zeros_like(s), s)",
+        "svd-outputs", "svd.flush.bits.*",
+    ),
+    Fault(
+        "sign of the traced rotation", "src/trgnb/traced/svd.py", "f * antihermitian(plus(x, y)),", "-(f * antihermitian(plus(x, y))),",
+        "svd-outputs", "svd.rule.tall.traced",
+    ),
 ]
 
 
