@@ -24,7 +24,13 @@ class Entry(NamedTuple):
 
 
 class Ledger:
-    """Entries for the claims, made one by one and complete when ``close`` passes."""
+    """Entries for the claims, made one by one and complete when ``close`` passes.
+
+    >>> book = ledger.Ledger()
+    >>> book.number("staging.lnz.0.30", 0.790559063800966)
+    >>> book.entries["staging.lnz.0.30"].verdict
+    'reproduced'
+    """
 
     def __init__(self):
         self.entries = {}

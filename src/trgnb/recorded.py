@@ -45,6 +45,9 @@ def recorded(claim, key=None):
 
     claim: name of the claim, such as "staging.lnz.0.30".  key: which figure, where a claim has several.
     Errors: KeyError that lists what there is.
+
+    >>> trgnb.recorded("staging.lnz.0.30")
+    0.790559063800966
     """
     if claim not in claims():
         raise KeyError(f"no recorded claim {claim!r}; there are {', '.join(claims())}")

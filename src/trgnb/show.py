@@ -28,6 +28,10 @@ def table(header, rows, *, caption, name, wrap=False):
     header: column titles.  rows: sequences of cells, each a string already formatted (Markdown allowed).
     caption: sentence above the table.  name: label for {numref}.  wrap: let long cells break into lines.
     Errors: ValueError for a row whose length is not that of the header.
+
+    >>> text = show.table(["step", "k"], [["0", "2"]], caption="Bonds.", name="k")
+    >>> text.data.splitlines()[-1]
+    '| 0 | 2 |'
     """
     rows = [list(row) for row in rows]
     for row in rows:
@@ -45,6 +49,14 @@ def flowchart(lines, *, caption, name, alt, direction="TB"):
     """A captioned flowchart in the mermaid language, as Markdown.
 
     lines: mermaid statements.  alt: the chart in words, for readers who cannot see it.
+
+    >>> words = {"caption": "An arrow.", "name": "arrow", "alt": "a, then b"}
+    >>> print(show.flowchart(["a --> b"], **words).data)
+    ```mermaid
+    flowchart TB
+      accTitle: a, then b
+      a --> b
+    ```
     """
     body = "\n".join([f"flowchart {direction}", f"  accTitle: {alt}", *(f"  {line}" for line in lines)])
     options = f":caption: {caption}\n:name: {name}\n:alt: {alt}\n\n" if _in_book() else ""
@@ -83,6 +95,10 @@ def expect(error, *, match):
     match: what the message must contain in every version of the library, a string or several; the numbers
     gate compares only the type and these.
     Errors: AssertionError when nothing is raised or the message lacks a part.
+
+    >>> with show.expect(ValueError, match="at least 2"):
+    ...     trgnb.schedule(chi=1)  # a notebook shows the text alone
+    {'text/plain': 'ValueError: chi must be a whole number of at least 2, got 1'}
     """
     parts = [match] if isinstance(match, str) else list(match)
     try:

@@ -34,6 +34,13 @@ def svd(a, eps=1e-12):
     Errors: ValueError for an input that is not a matrix, has an empty side, or (outside jit) is not
     finite, and for eps <= 0.
     Source: Liao et al. (2019) for the broadened rule; Wan and Zhang, arXiv:1909.02659 (2019), for the complex case.
+
+    >>> u, s, vh = svd.svd(np.ones((3, 2)))
+    >>> u.shape, s.shape, vh.shape
+    ((3, 2), (2,), (2, 2))
+    >>> gradient = jax.grad(lambda a: svd.svd(a)[1].sum())(np.eye(2))
+    >>> bool(np.allclose(gradient, np.eye(2)))  # two equal values
+    True
     """
     a = jnp.asarray(a)
     if a.ndim != 2 or 0 in a.shape:
@@ -125,10 +132,16 @@ def _lorentz(x, eps2):
 def safe_sqrt(s, tol=1e-14, xp=jnp):
     """Square root of singular values that drops those at or below tol, with a finite derivative.
 
-    s: array of values >= 0; tol: absolute threshold, a plain number (the default is for float64 and a largest
-    value near 1; float32 residues are near 1e-8).  Entries with s <= tol give 0 and
-    have derivative 0.  Both branches of a ``where`` are differentiated, so the values that are dropped
-    must leave the argument of the root as well as the result (the "double where").
+    s: array of values >= 0.
+    tol: absolute threshold, a plain number (the default is for float64 and a largest value near 1; float32
+    residues are near 1e-8).  xp: array namespace.
+
+    Entries with s <= tol give 0 and have derivative 0.  Both branches of a ``where`` are differentiated, so the
+    values that are dropped must leave the argument of the root as well as the result (the "double where").
+    Errors: ValueError for tol < 0.
+
+    >>> jax.grad(lambda s: svd.safe_sqrt(s).sum())(np.array([4.0, 0.0])).tolist()
+    [0.25, 0.0]
     """
     if not tol >= 0.0:
         raise ValueError(f"tol must be a number >= 0, got {tol!r}: below zero the root of an exact zero would be kept")

@@ -50,7 +50,12 @@ NUMPY = SimpleNamespace(
 
 
 def normalise(t, xp=JAX):
-    """Return (T / |T|, ln |T|) in the Frobenius norm, for a tensor of any shape."""
+    """Return (T / |T|, ln |T|) in the Frobenius norm, for a tensor of any shape.
+
+    >>> t, log_norm = trg.normalise(np.ones((2, 2)), trg.NUMPY)
+    >>> t.tolist(), round(float(log_norm), 6)
+    ([[0.5, 0.5], [0.5, 0.5]], 0.693147)
+    """
     square = xp.sum(t * t)
     return t / xp.sqrt(square), xp.log(square) / 2.0
 
@@ -60,6 +65,10 @@ def split(matrix, k, xp=JAX, sqrt=safe_sqrt):
 
     sqrt(s) goes to both sides.  sqrt: function of (s, xp=...) used for it; the default drops values of
     at most 1e-14, which are rounding residues of structural zeros and would give infinite derivatives.
+
+    >>> a, b = trg.split(np.diag([4.0, 1.0]), 1, trg.NUMPY)
+    >>> a.shape, b.shape, bool(np.allclose(a @ b, np.diag([4.0, 0.0])))
+    ((2, 1), (1, 2), True)
     """
     u, s, vh = xp.svd(matrix)
     root = sqrt(s[:k], xp=xp)
@@ -85,6 +94,9 @@ def coarse_grain(t, k, xp=JAX, sqrt=safe_sqrt):
         T_ijkl = B1_(li)b B2_b(jk)     cut between (left, up) and (right, down)
 
     Source: Levin and Nave (2007).
+
+    >>> trg.coarse_grain(ising.initial_tensor(0.3, np), 3, trg.NUMPY).shape
+    (3, 3, 3, 3)
     """
     d = t.shape[0]
     a1, a2 = split(xp.reshape(t, (d * d, d * d)), k, xp, sqrt)
@@ -99,17 +111,32 @@ def coarse_grain(t, k, xp=JAX, sqrt=safe_sqrt):
 
 
 def step(t, k, xp=JAX):
-    """One TRG step on a normalised tensor: (T' / |T'|, ln |T'|) with T' = coarse_grain(t, k)."""
+    """One TRG step on a normalised tensor: (T' / |T'|, ln |T'|) with T' = coarse_grain(t, k).
+
+    >>> t, log_norm = trg.step(trg.first_tensor(0.3, trg.NUMPY)[0], 2, trg.NUMPY)
+    >>> t.shape, round(float(np.linalg.norm(t)), 6)
+    ((2, 2, 2, 2), 1.0)
+    """
     return normalise(coarse_grain(t, k, xp), xp)
 
 
 def log_trace(t, xp=JAX):
-    """ln of the partition function of one tensor closed on itself, ln sum_ij T_ijij."""
+    """ln of the partition function of one tensor closed on itself, ln sum_ij T_ijij.
+
+    >>> t = ising.initial_tensor(0.3, np)  # one spin: ln(2 exp(2 beta))
+    >>> round(float(trg.log_trace(t, trg.NUMPY)), 6)
+    1.293147
+    """
     return xp.log(xp.einsum("ijij->", t))
 
 
 def first_tensor(beta, xp=JAX):
-    """The normalised initial tensor and ln |T_0| at inverse temperature beta."""
+    """The normalised initial tensor and ln |T_0| at inverse temperature beta.
+
+    >>> t, log_norm = trg.first_tensor(0.3, trg.NUMPY)
+    >>> bool(np.allclose(t * np.exp(log_norm), ising.initial_tensor(0.3, np)))
+    True
+    """
     return normalise(initial_tensor(beta, xp), xp)
 
 
@@ -141,6 +168,9 @@ def schedule(chi=16, steps=20):
     chi: bond dimension, >= 2.  steps: number of TRG steps N, >= 1, for 2**N spins.
     Returns a tuple of ``steps`` ints.
     Errors: ValueError for chi < 2 or steps < 1.
+
+    >>> trgnb.schedule(chi=16, steps=6)
+    (2, 4, 4, 16, 16, 16)
     """
     chi, steps = _check_count("chi", chi, 2), _check_count("steps", steps, 1)
     return _structural_ranks(chi, steps)
@@ -175,6 +205,9 @@ def weights(steps):
 
     T_n stands for 2^(N-n) of the 2^N tensors of the lattice.  The weights are powers of two, so they
     cost no rounding.
+
+    >>> trg.weights(3)
+    (1.0, 0.5, 0.25, 0.125, 0.125)
     """
     return (*(2.0**-n for n in range(steps + 1)), 2.0**-steps)
 
@@ -185,6 +218,9 @@ def unrolled_lnz(beta, ks, step=step):
     ln Z/N = sum_{n=0}^{N} 2^-n ln |T_n| + 2^-N ln tr T_N / |T_N|, with N = len(ks) steps.
     beta: inverse temperature J / k_B T, a float64 scalar.  ks: the schedule.
     step: the step function, (t, k) -> (t', ln |t'|).
+
+    >>> round(float(trg.unrolled_lnz(0.3, (2, 4))), 6)  # exact: nothing is cut
+    0.883259
     """
     w = weights(len(ks))
     t, log_norm = first_tensor(beta)

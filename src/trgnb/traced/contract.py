@@ -82,6 +82,9 @@ def einsum(spec, *operands):
     """Contract tensors: einsum("ij,jk->ik", a, b), with letters and, like NumPy, an output that may be left out.
 
     The order of the contractions is planned once for each set of shapes (opt_einsum).
+
+    >>> traced.einsum("ii->", traced.eager(np.eye(3)))
+    Eager(float64[], 3.)
     """
     operands = [x if isinstance(x, Tensor) else as_array(x) for x in operands]
     text = spec.replace(" ", "")
@@ -102,7 +105,11 @@ def einsum(spec, *operands):
 
 
 def matmul(a, b):
-    """a @ b for vectors and matrices."""
+    """a @ b for vectors and matrices.
+
+    >>> traced.matmul(traced.eager([[1.0, 2.0]]), [3.0, 4.0])
+    Eager(float64[1], [11.])
+    """
     a, b = (x if isinstance(x, Tensor) else as_array(x) for x in (a, b))
     if not {a.ndim, b.ndim} <= {1, 2}:
         raise ValueError(f"@ takes vectors and matrices, got {shown(a.shape)} and {shown(b.shape)}; use einsum for others")

@@ -24,7 +24,12 @@ _ids = count()
 
 
 class Eager(Tensor):
-    """A tensor with a value.  value: NumPy array; grad: None, or the array that ``backward`` has added up."""
+    """A tensor with a value.  value: NumPy array.  grad: None, or the array that ``backward`` has added up.
+
+    >>> y = traced.eager([1.0, 4.0]).sqrt()
+    >>> y.value.tolist(), y.concrete_shape, y.grad
+    ([1.0, 2.0], (2,), None)
+    """
 
     __slots__ = ("entry", "grad", "leaf", "value")
 
@@ -108,7 +113,13 @@ def eager_shape(array):
 
 
 def eager(array):
-    """An eager tensor of an array: a leaf, whose ``grad`` is None until ``backward`` of a result adds to it."""
+    """An eager tensor of an array: a leaf, whose ``grad`` is None until ``backward`` of a result adds to it.
+
+    >>> x = traced.eager([1.0, 2.0])
+    >>> (x * x).sum().backward()
+    >>> x.grad.tolist()
+    [2.0, 4.0]
+    """
     value = as_array(array)
     return Eager(value, eager_shape(value), leaf=value.dtype.kind in "fc")
 
@@ -117,6 +128,11 @@ def backward(outputs, cotangents):
     """Add the derivatives of <outputs, cotangents> to the ``grad`` of every leaf that the outputs depend on.
 
     outputs: eager tensors of one computation.  cotangents: an array for each, of its shape.
+
+    >>> x = traced.eager([1.0, 2.0])
+    >>> traced.backward([x * x, x.sum()], [np.ones(2), 10.0])
+    >>> x.grad.tolist()
+    [12.0, 14.0]
     """
     for y in outputs:
         if not isinstance(y, Eager):
@@ -232,7 +248,11 @@ def _frontier(outputs, given, cotangents):
 
 
 class CacheStats(NamedTuple):
-    """What the cache of derivative programs has done; bytes: about what the programs in it occupy."""
+    """What the cache of derivative programs has done; bytes: about what the programs in it occupy.
+
+    >>> traced.CacheStats(1, hits=3, misses=1, evictions=0, bytes=2048).entries
+    1
+    """
 
     entries: int
     hits: int
@@ -277,10 +297,22 @@ _cache = _Cache(256)
 
 
 def cache_stats():
-    """Entries, hits, misses, evictions and bytes of the cache of derivative programs, since it was last cleared."""
+    """Entries, hits, misses, evictions and bytes of the cache of derivative programs, since it was last cleared.
+
+    >>> traced.clear_cache()
+    >>> for _ in range(2):
+    ...     traced.eager(1.0).exp().backward()
+    >>> traced.cache_stats().misses, traced.cache_stats().hits
+    (1, 1)
+    """
     return _cache.stats()
 
 
 def clear_cache():
-    """Empty the cache of derivative programs and set its counts to zero."""
+    """Empty the cache of derivative programs and set its counts to zero.
+
+    >>> traced.clear_cache()
+    >>> traced.cache_stats()
+    CacheStats(entries=0, hits=0, misses=0, evictions=0, bytes=0)
+    """
     _cache.clear()

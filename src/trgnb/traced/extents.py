@@ -10,7 +10,11 @@ from trgnb.traced.settings import fold_extents
 
 
 class Const(int):
-    """A known length; an int in every respect."""
+    """A known length; an int in every respect.
+
+    >>> traced.Const(4), traced.Const(4) + 1
+    (Const(4), 5)
+    """
 
     def __repr__(self):
         return f"Const({int(self)})"
@@ -29,7 +33,12 @@ class _Expression:
 
 @dataclass(frozen=True)
 class Sym(_Expression):
-    """A length known by name only; every axis with this name has the same."""
+    """A length known by name only; every axis with this name has the same.
+
+    >>> x = traced.placeholder((3, "n"))
+    >>> (x.T @ x).shape
+    (Sym(n), Sym(n))
+    """
 
     name: str
 
@@ -39,7 +48,12 @@ class Sym(_Expression):
 
 @dataclass(frozen=True)
 class Min(_Expression):
-    """The smaller of two lengths."""
+    """The smaller of two lengths.
+
+    >>> u, s, vh = traced.placeholder((4, "n")).svd()
+    >>> s.shape
+    (Min(Const(4), Sym(n)),)
+    """
 
     a: object
     b: object
@@ -50,7 +64,12 @@ class Min(_Expression):
 
 @dataclass(frozen=True, eq=False)
 class UpperBound(_Expression):
-    """A length that the scalar integer tensor ``length`` holds at run time, at most ``bound``."""
+    """A length that the scalar integer tensor ``length`` holds at run time, at most ``bound``.
+
+    >>> k = traced.placeholder((), "int64")
+    >>> traced.placeholder((4,)).dynamic_truncate(k, axis=0).shape
+    (UpperBound(Const(4)),)
+    """
 
     bound: object
     length: object

@@ -18,7 +18,14 @@ DTYPES = tuple(map(np.dtype, ("bool", "int64", "float32", "float64", "complex64"
 
 
 class DerivativeError(NotImplementedError):
-    """An op has no derivative, or none for what the graph knows of its extents."""
+    """An op has no derivative, or none for what the graph knows of its extents.
+
+    >>> x = traced.placeholder((2, 2))
+    >>> traced.grad(x.svd_full()[1].sum(), x)
+    Traceback (most recent call last):
+        ...
+    trgnb.traced.graph.DerivativeError: unsupported vjp AD rule for svd_full: ...
+    """
 
 
 def _no_rule(kind):
@@ -65,7 +72,19 @@ def _multilinear_jvp(node, tangents):
 
 
 class Tensor:
-    """What every tensor has; ``trgnb.traced.tensor`` adds the operators and methods."""
+    """What traced and eager tensors have in common; ``trgnb.traced.tensor`` adds the operators and methods.
+
+    shape: tuple of extents.  dtype: of NumPy.
+    Operators: ``+ - * / @``, comparisons, ``abs``, and ``[]`` with slices, numbers, None, ... and lists of numbers.
+    Methods: ``reshape(*shape)``, ``transpose(*axes)``, ``T``, ``sum(axis)``, ``sqrt()``, ``log()``, ``exp()``, ``conj()``,
+    ``real``, ``convert(dtype)``, ``slice(starts, limits, strides)``, ``slice_axis``, ``pad``, ``take``, ``scatter``,
+    ``dynamic_truncate``, ``svd``, ``svd_full``, ``qr`` and ``eigh``, as the functions of these names.
+
+    >>> x = traced.placeholder((2, 3))
+    >>> y = (2.0 * x[:, :2] + 1.0).log().sum(axis=0)
+    >>> y.shape, y.concrete_shape
+    ((Const(2),), (2,))
+    """
 
     __slots__ = ("__weakref__", "dtype", "key", "shape")
     # NumPy arrays leave mixed arithmetic to the tensor.

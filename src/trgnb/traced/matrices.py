@@ -38,7 +38,11 @@ def check_finite(name, a):
 
 
 def adjoint(x):
-    """The conjugate transpose of a matrix."""
+    """The conjugate transpose of a matrix.
+
+    >>> traced.adjoint(traced.eager([[1 + 2j, 3]])).value.tolist()
+    [[(1-2j)], [(3-0j)]]
+    """
     return conj(transpose(x))
 
 
@@ -82,5 +86,10 @@ SOLVE = Op("solve", _solve_infer, np.linalg.solve, vjp=_solve_vjp, jvp=_solve_jv
 
 
 def solve(a, b):
-    """The matrix x with a @ x = b, for a square a."""
+    """The matrix x with a @ x = b, for a square a.
+
+    >>> x = traced.solve(traced.eager(2.0 * np.eye(2)), np.ones((2, 1)))
+    >>> bool(np.allclose(x, 0.5))
+    True
+    """
     return apply(SOLVE, *to_common_dtype(a, b))

@@ -12,7 +12,15 @@ from trgnb.traced.graph import CONSTANT, PLACEHOLDER, Traced, ancestors
 
 
 class NonFiniteWarning(RuntimeWarning):
-    """A program returns NaN or infinity; the message names the op that made it."""
+    """A program returns NaN or infinity; the message names the op that made it.
+
+    >>> x = traced.placeholder(())
+    >>> with warnings.catch_warnings(action="error"):
+    ...     traced.compile([x.log()], [x])(0.0)
+    Traceback (most recent call last):
+        ...
+    trgnb.traced.program.NonFiniteWarning: result 0 is not finite; ...
+    """
 
 
 class Program:
@@ -20,7 +28,15 @@ class Program:
 
     program(*arrays) -> list of NumPy arrays, one for each output.  It may be called from several threads.
     op_count: number of ops that a call runs.  counts: the same by the name of the op.
+
     str(program) lists the ops; flowchart() draws them.
+
+    >>> x = traced.placeholder((2,))
+    >>> print(traced.compile([(x * x).sum()], [x]))
+    inputs   %1: float64[2]
+    %2: float64[2] = mul(%1, %1)
+    %3: float64[] = sum(%2, axes=(0,))
+    outputs  %3
     """
 
     def __init__(self, outputs, inputs):
@@ -237,9 +253,14 @@ def compile(outputs, inputs):
 
     outputs: list of traced tensors.  inputs: list of different traced tensors, mostly placeholders; any other tensor
     is taken as given too, and what only it needs is not computed.
+
     Ops that no output needs are dropped, equal ones run once, the order of contractions is planned here, and an
     array is freed after its last use.
     Errors: ValueError for an output that depends on a placeholder which is not among the inputs.
+
+    >>> x, y = traced.placeholder(()), traced.placeholder(())
+    >>> traced.compile([x * y + x * y], [x, y])(2.0, 3.0)[0].tolist()
+    12.0
     """
     for name, tensors in (("outputs", outputs), ("inputs", inputs)):
         if not isinstance(tensors, list | tuple) or not all(isinstance(x, Traced) for x in tensors):

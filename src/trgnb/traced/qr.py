@@ -102,5 +102,9 @@ def qr(a):
     """Reduced decomposition a = q @ r: q (m, k) with orthonormal columns, r (k, n) upper triangular, k = ``Min(m, n)``.
 
     Errors: FloatingPointError when it runs on a matrix that is not finite.
+
+    >>> q, r = traced.qr(traced.eager(np.ones((3, 2))))
+    >>> q.concrete_shape, r.concrete_shape
+    ((3, 2), (2, 2))
     """
     return apply(QR, a)

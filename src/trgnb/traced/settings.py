@@ -30,9 +30,21 @@ class Setting:
 
 fold_extents = Setting(
     "fold_extents",
-    "Record Min(Const(m), Const(n)) as Const(min(m, n)), so that a slice of an SVD or QR output has a gradient.",
+    """Record Min(Const(m), Const(n)) as Const(min(m, n)), so that a slice of an SVD or QR output has a gradient.
+
+    >>> with traced.fold_extents():
+    ...     u, s, vh = traced.placeholder((2, 3)).svd()
+    >>> s.shape
+    (Const(2),)
+    """,
 )
 pad_truncated = Setting(
     "pad_truncated",
-    "Differentiate dynamic_truncate of two or more axes, by padding the cotangent with zeros to the upper bound.",
+    """Differentiate dynamic_truncate of two or more axes, by padding the cotangent with zeros to the upper bound.
+
+    >>> x, k = traced.placeholder((2, 3)), traced.placeholder((), "int64")
+    >>> with traced.pad_truncated():
+    ...     traced.grad(x.dynamic_truncate(k, axis=1).sum(), x).shape
+    (Const(2), Const(3))
+    """,
 )

@@ -249,7 +249,11 @@ def as_shape(shape):
 
 
 def reshape(x, shape):
-    """The entries of x, in row-major order, in another shape; one extent may be -1 if the others are known."""
+    """The entries of x, in row-major order, in another shape; one extent may be -1 if the others are known.
+
+    >>> traced.reshape(traced.eager([1.0, 2.0]), (2, -1)).value.tolist()
+    [[1.0], [2.0]]
+    """
     shape = list(shape) if hasattr(shape, "__iter__") else [shape]
     if -1 in [e for e in shape if isinstance(e, int)]:
         rest = [known(extent(e)) for e in shape if not (isinstance(e, int) and e == -1)]
@@ -263,7 +267,11 @@ def reshape(x, shape):
 
 
 def transpose(x, axes=None):
-    """The axes of x in another order, reversed by default."""
+    """The axes of x in another order, reversed by default.
+
+    >>> traced.transpose(traced.eager([[1.0, 2.0]])).value.tolist()
+    [[1.0], [2.0]]
+    """
     axes = tuple(range(x.ndim))[::-1] if axes is None else tuple(as_axis("transpose", x, a) for a in axes)
     if sorted(axes) != list(range(x.ndim)):
         raise ValueError(f"transpose got axes {axes} for {shown(x.shape)}: each axis is wanted once")
@@ -271,14 +279,22 @@ def transpose(x, axes=None):
 
 
 def broadcast_to(x, shape):
-    """x repeated along new axes in front and along axes of extent 1."""
+    """x repeated along new axes in front and along axes of extent 1.
+
+    >>> traced.broadcast_to(traced.eager([1.0, 2.0]), (2, 2)).value.tolist()
+    [[1.0, 2.0], [1.0, 2.0]]
+    """
     shape = as_shape(shape)
     equal = len(shape) == x.ndim and all(same(a, b) for a, b in zip(x.shape, shape, strict=True))
     return x if equal else apply(BROADCAST, x, shape=shape)
 
 
 def total(x, axis=None):
-    """Sum over one axis, several, or all."""
+    """Sum over one axis, several, or all.
+
+    >>> traced.sum(traced.eager([[1.0, 2.0], [3.0, 4.0]]), axis=0)
+    Eager(float64[2], [4. 6.])
+    """
     if axis is None:
         axis = range(x.ndim)
     axes = tuple(sorted(as_axis("sum", x, a) for a in ((axis,) if isinstance(axis, int | np.integer) else axis)))
@@ -288,7 +304,11 @@ def total(x, axis=None):
 
 
 def slice_axis(x, axis, start, limit, stride=1):
-    """x[..., start:limit:stride, ...] along one axis, with 0 <= start <= limit."""
+    """x[..., start:limit:stride, ...] along one axis, with 0 <= start <= limit.
+
+    >>> traced.slice_axis(traced.eager([1.0, 2.0, 3.0]), axis=0, start=1, limit=3)
+    Eager(float64[2], [2. 3.])
+    """
     axis = as_axis("slice_axis", x, axis)
     starts, limits, strides = [0] * x.ndim, [None] * x.ndim, [1] * x.ndim
     starts[axis], limits[axis], strides[axis] = int(start), int(limit), int(stride)
@@ -361,7 +381,11 @@ def _bounds(x, s, axis):
 
 
 def pad(x, low, high, between=None):
-    """Zeros around x, low before and high after each axis, and between neighbours; amounts per axis, >= 0."""
+    """Zeros around x, low before and high after each axis, and between neighbours; amounts per axis, >= 0.
+
+    >>> traced.pad(traced.eager([1.0, 2.0]), low=[0], high=[1], between=[1])
+    Eager(float64[4], [1. 0. 2. 0.])
+    """
     between = [0] * x.ndim if between is None else between
     amounts = [tuple(map(int, a)) for a in (low, high, between)]
     if any(len(a) != x.ndim for a in amounts):
@@ -380,18 +404,31 @@ def _indices(x, indices, axis):
 
 
 def take(x, indices, axis):
-    """The entries of x at the indices along an axis; an index that does not exist is an error."""
+    """The entries of x at the indices along an axis; an index that does not exist is an error.
+
+    >>> traced.take(traced.eager([1.0, 2.0, 3.0]), [2, 0], axis=0)
+    Eager(float64[2], [3. 1.])
+    """
     axis = as_axis("take", x, axis)
     return apply(TAKE, x, indices=_indices(x, indices, axis), axis=axis)
 
 
 def scatter(x, indices, axis, length):
-    """Zeros of the given length along an axis, with the entries of x added at the indices: the transpose of take."""
+    """Zeros of the given length along an axis, with the entries of x added at the indices: the transpose of take.
+
+    >>> traced.scatter(traced.eager([3.0, 1.0]), [2, 0], axis=0, length=3)
+    Eager(float64[3], [1. 0. 3.])
+    """
     axis = as_axis("scatter", x, axis)
     return apply(SCATTER, x, indices=tuple(map(int, indices)), axis=axis, length=extent(length))
 
 
 def dynamic_truncate(x, k, axis):
-    """The first k entries of x along an axis, k being a scalar int64 tensor: its length is known when it runs."""
+    """The first k entries of x along an axis, k being a scalar int64 tensor: its length is known when it runs.
+
+    >>> s = traced.eager([3.0, 2.0, 1.0])
+    >>> traced.dynamic_truncate(s, (s > 1.5).sum(), axis=0).value.tolist()
+    [3.0, 2.0]
+    """
     axis = as_axis("dynamic_truncate", x, axis)
     return apply(TRUNCATE, x, k, axis=axis)

@@ -128,6 +128,10 @@ def svd(a, eps=1e-12, driver="lapack"):
     driver: "lapack" returns the values as LAPACK does, "flush" those below rounding, max(m, n) * ulp * s[0], as -0.0.
     Errors: FloatingPointError when it runs on a matrix that is not finite.
     Source: Liao, Liu, Wang and Xiang, Phys. Rev. X 9, 031041 (2019); Wan and Zhang, arXiv:1909.02659 (2019).
+
+    >>> u, s, vh = traced.svd(traced.placeholder((2, 2)))
+    >>> s.shape, s.concrete_shape
+    ((Min(Const(2), Const(2)),), (2,))
     """
     if driver not in _DRIVERS:
         raise ValueError(f"driver must be one of {', '.join(map(repr, _DRIVERS))}, got {driver!r}")
@@ -137,5 +141,10 @@ def svd(a, eps=1e-12, driver="lapack"):
 
 
 def svd_full(a):
-    """Singular value decomposition with square u (m, m) and vh (n, n); it has no derivative."""
+    """Singular value decomposition with square u (m, m) and vh (n, n); it has no derivative.
+
+    >>> u, s, vh = traced.svd_full(traced.eager(np.ones((3, 2))))
+    >>> u.concrete_shape, s.concrete_shape, vh.concrete_shape
+    ((3, 3), (2,), (2, 2))
+    """
     return apply(SVD_FULL, a)

@@ -15,6 +15,9 @@ def placeholder(shape, dtype="float64", name=None):
 
     shape: extents, one or a sequence: numbers, names of symbols such as "n", or extents of another tensor.
     dtype: bool, int64, float32, float64, complex64 or complex128.  name: for flowcharts.
+
+    >>> traced.placeholder((2, "n")).shape
+    (Const(2), Sym(n))
     """
     if np.dtype(dtype) not in DTYPES:
         raise TypeError(f"placeholder has the dtypes {', '.join(map(str, DTYPES))}, got {dtype!r}")

@@ -32,6 +32,12 @@ def vjp(outputs, inputs, cotangents):
 
     outputs, inputs: lists of tensors, inputs being any of the graph, taken as independent of each other.
     cotangents: one for each output, of its shape and dtype.  An input that the outputs do not depend on has zeros.
+
+    >>> x, y = traced.placeholder((2,)), traced.placeholder(())
+    >>> dx, dy = traced.vjp([x * y], [x, y], [[1.0, 10.0]])
+    >>> program = traced.compile([dx, dy], [x, y])
+    >>> [array.tolist() for array in program([3.0, 5.0], 2.0)]
+    [[2.0, 20.0], 53.0]
     """
     outputs, inputs, cotangents = listed(outputs), listed(inputs), listed(cotangents)
     check_floats("vjp", [*outputs, *inputs])
@@ -101,6 +107,11 @@ def grad(y, x):
     y: real scalar.  x: any tensors of the graph of y.  Returns a tensor of the shape and dtype of x, or a list.
     For complex x it is JAX's: dy = Re sum(grad * dx).  A gradient may be differentiated again.
     Errors: ValueError for a y that is not a real scalar; DerivativeError where an op has no derivative.
+
+    >>> x = traced.placeholder((3,))
+    >>> program = traced.compile([traced.grad((x * x).sum(), x)], [x])
+    >>> program([1.0, 2.0, 3.0])[0].tolist()
+    [2.0, 4.0, 6.0]
     """
     xs = listed(x)
     check_scalar("grad", y, xs)
@@ -112,6 +123,11 @@ def jvp(y, x, dx):
     """The derivative of y along the direction dx of x, as a graph.
 
     y, x: tensors or lists of tensors.  dx: of the shape and dtype of x, a tensor or an array.
+
+    >>> x = traced.placeholder((2,))
+    >>> dy = traced.jvp(x * x, x, [1.0, 0.0])
+    >>> traced.compile([dy], [x])([3.0, 5.0])[0].tolist()
+    [6.0, 0.0]
     """
     ys, xs, dxs = listed(y), listed(x), dx if isinstance(x, list | tuple) else [dx]
     check_floats("jvp", [*ys, *xs])
