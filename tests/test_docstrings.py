@@ -29,18 +29,13 @@ def find(name):
 
 def documented():
     """All objects with examples by name, public ones by their public names."""
-    found, seen = {}, set()
-    for name in NAMES:
-        seen.add(id(find(name)))
-        found[name] = inspect.getdoc(find(name)) + "\n\n" + inspect.cleandoc(ON_PAGE.get(name, ""))
+    found = {name: f"{inspect.getdoc(find(name))}\n\n{inspect.cleandoc(ON_PAGE.get(name, ''))}" for name in NAMES}
+    public = {find(name).__doc__ for name in NAMES}
     for info in pkgutil.walk_packages(trgnb.__path__, "trgnb."):
-        if info.name.endswith("__main__"):
-            continue
-        for test in doctest.DocTestFinder(recurse=True).find(importlib.import_module(info.name), info.name):
-            module, _, attribute = test.name.rpartition(".")
-            known = module == info.name and id(getattr(importlib.import_module(module), attribute, None)) in seen
-            if test.examples and not known:
-                found[test.name] = test.docstring
+        if not info.name.endswith("__main__"):
+            for test in doctest.DocTestFinder().find(importlib.import_module(info.name), info.name):
+                if test.docstring not in public:
+                    found[test.name] = test.docstring
     return {name: text for name, text in found.items() if ">>>" in text}
 
 
