@@ -34,7 +34,7 @@ def documented():
     for info in pkgutil.walk_packages(trgnb.__path__, "trgnb."):
         if not info.name.endswith("__main__"):
             for test in doctest.DocTestFinder().find(importlib.import_module(info.name), info.name):
-                if test.docstring not in public:
+                if test.examples and test.docstring not in public:
                     found[test.name] = test.docstring
     return {name: text for name, text in found.items() if ">>>" in text}
 
