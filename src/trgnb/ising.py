@@ -104,7 +104,7 @@ def exact_energy(beta, size=None):
     """Exact energy per spin u = -d(ln Z/N)/d beta (in units of J), a float.
 
     size and errors: as for ``exact_lnz``; with a size also ValueError for beta < 0.001.
-    Source: Onsager (1944); Kaufman (1949), here differentiated by JAX.
+    Source: Onsager (1944); Kaufman (1949), here differentiated by JAX where a size is given.
 
     >>> round(ising.exact_energy(ising.BETA_CRITICAL), 6)
     -1.414214
@@ -127,7 +127,7 @@ def exact_specific_heat(beta, size=None):
     size: as for ``exact_lnz``.
     Errors: ValueError as for ``exact_energy``; also at the critical point of the infinite lattice,
     where c diverges logarithmically.
-    Source: Onsager (1944); Kaufman (1949), here differentiated by JAX.
+    Source: Onsager (1944); Kaufman (1949), here differentiated by JAX where a size is given.
 
     >>> round(ising.exact_specific_heat(0.3), 6)
     0.28629
