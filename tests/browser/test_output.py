@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import unquote, urlsplit
 
 import nbformat
@@ -73,16 +74,31 @@ def test_download_is_in_the_menu(chapter, html):
     assert notebook(html, chapter).resolve() in [(page.parent / link["href"]).resolve() for link in menu]
 
 
-@pytest.mark.parametrize("chapter", chapters())
-def test_download_runs_alone(chapter, html, tmp_path):
-    """In an empty folder, outside the book's build, as a reader would run it."""
-    path = tmp_path / "chapter.ipynb"
-    path.write_bytes(notebook(html, chapter).read_bytes())
+def run_alone(path):
+    """Run a notebook in its folder, outside the book's build, as a reader would."""
     script = (
-        "import nbclient, nbformat; book = nbformat.read('chapter.ipynb', as_version=4); "
+        f"import nbclient, nbformat; book = nbformat.read({path.name!r}, as_version=4); "
         "nbclient.NotebookClient(book, timeout=600, kernel_name='python3').execute()"
     )
     environment = {k: v for k, v in os.environ.items() if k not in ("TRGNB_BOOK", "PYTHONPATH")}
-    environment["IPYTHONDIR"] = str(tmp_path / "ipython")
-    result = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    environment["IPYTHONDIR"] = str(path.parent / "ipython")
+    return subprocess.run([sys.executable, "-c", script], cwd=path.parent, env=environment, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def runs(html, tmp_path_factory):
+    """The notebooks of all chapters, each run in an empty folder, two at a time."""
+
+    def run(chapter):
+        path = tmp_path_factory.mktemp("alone") / "chapter.ipynb"
+        path.write_bytes(notebook(html, chapter).read_bytes())
+        return run_alone(path)
+
+    with ThreadPoolExecutor(2) as pool:
+        yield {chapter: pool.submit(run, chapter) for chapter in chapters()}
+
+
+@pytest.mark.parametrize("chapter", chapters())
+def test_download_runs_alone(chapter, runs):
+    result = runs[chapter].result()
     assert result.returncode == 0, result.stderr[-3000:]
