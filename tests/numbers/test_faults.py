@@ -108,7 +108,7 @@ FAULTS = [
     # The traced library.
     Fault(
         "uses of a tensor not added up", "src/trgnb/traced/transform.py", "cts[x.key] = cts[x.key] + ct if x.key in cts else ct",
-        "cts[x.key] = ct", "traced", "traced.log_gradient",
+        "cts[x.key] = ct", "traced", "traced.tanh",
     ),
     Fault(
         "slice padded at the other end", "src/trgnb/traced/shapes.py", "ct = pad(ct, low, high, between)",
