@@ -66,8 +66,8 @@ def checkpoint_lnz(beta, ks):
     first and holding all their residuals at once.
 
     Right only because a step starts with the decomposition of its stored input (see ``trg``): were the
-    norm taken first, its recomputed value could differ in the last bit, the SVD return another basis
-    of a degenerate space, and the stored cotangent refer to the old one.
+    norm taken first, its recomputed value could differ in the last bit, the SVD return other signs or
+    another basis of a degenerate space, and the stored cotangent refer to the old ones.
     Arguments: as for ``trg.unrolled_lnz``.
 
     >>> ks = (2, 2)
