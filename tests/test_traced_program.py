@@ -284,6 +284,32 @@ def test_as_text():
     assert repr(program) == f"<Program: 1 inputs, {program.op_count} ops, 2 outputs>"
 
 
+@pytest.mark.parametrize(
+    ("dtype", "value", "fits"),
+    [
+        ("float32", 0.1, True),  # a Python number has no precision of its own
+        ("float32", np.float32(0.1), True),
+        ("float32", np.float64(0.1), False),
+        ("float32", np.array(0.1), False),
+        ("float64", np.float32(0.1), True),
+        ("float64", 3, True),
+        ("float64", 1j, False),
+        ("int64", np.int32(3), True),
+        ("int64", 3.0, False),
+        ("complex128", 0.1, True),
+    ],
+)
+def test_inputs_convert_only_without_loss(dtype, value, fits):
+    x = placeholder((), dtype)
+    program = traced.compile([x + x], [x])
+    if fits:
+        (result,) = program(value)
+        assert result.dtype == dtype and result == 2 * np.asarray(value, dtype)
+    else:
+        with pytest.raises(TypeError, match=f"input 0 must be {dtype}, got .* without loss; convert it before"):
+            program(value)
+
+
 @pytest.mark.parametrize("given", ["placeholder", "intermediate"])
 def test_flowchart(given):
     x, k = placeholder((4,), name="x"), placeholder((), "int64")

@@ -22,7 +22,7 @@ from trgnb import traced
 from trgnb.svd import svd as jax_svd
 from trgnb.traced.graph import Op, apply
 from trgnb.traced.qr import LOWER
-from trgnb.traced.shapes import EXTEND
+from trgnb.traced.dynamic import EXTEND
 
 
 def random_array(shape, dtype, seed):

@@ -194,6 +194,15 @@ def _chain(engine, ks, *needed):
     return tuple(zip((built[stage] for stage in chain), trg.weights(len(ks)), strict=True))
 
 
+class KeepingInput:
+    """The forward program of an engine whose only residual is the input of the stage."""
+
+    @property
+    def forward(self):
+        value = self.value  # built here, not at the first call
+        return lambda x: (*value(x), x)
+
+
 class _built_once(cached_property):
     """A cached property that one thread builds: a forward and a backward program of different traces do not fit."""
 
@@ -215,12 +224,7 @@ class _JaxPrograms:
         return jax.jit(self.function).lower(self.x).compile()
 
 
-class _Recomputing(_JaxPrograms):
-    @property
-    def forward(self):
-        value = self.value  # built here, not at the first call
-        return lambda x: (*value(x), x)
-
+class _Recomputing(KeepingInput, _JaxPrograms):
     @_built_once
     def backward(self):
         def backward(x, ct, weight):

@@ -3,13 +3,18 @@
 from functools import cached_property, lru_cache
 
 from trgnb import traced
+from trgnb.staging import KeepingInput
 
 
-class _Recomputing:
+def _present(*tensors):
+    """Those that are there: the last stage has no y and gets no cotangent for it."""
+    return [t for t in tensors if t is not None]
+
+
+class _Recomputing(KeepingInput):
     """Value and backward programs of a stage; backward runs the stage again from its input."""
 
     def __init__(self, stage):
-        self.stage = stage
         # folded: the step slices its decompositions directly
         with traced.fold_extents():
             self.x = traced.placeholder(stage.input_shape, name="x")
@@ -18,35 +23,25 @@ class _Recomputing:
     @cached_property
     def value_program(self):
         """The program x -> y, log, without y for the last stage."""
-        return traced.compile([self.log] if self.y is None else [self.y, self.log], [self.x])
+        return traced.compile(_present(self.y, self.log), [self.x])
 
     @property
     def value(self):
         program = self.value_program
         return program if self.y is not None else lambda x: (None, *program(x))
 
-    @property
-    def forward(self):
-        value = self.value  # built here, not at the first call
-        return lambda x: (*value(x), x)
-
     @cached_property
     def backward_program(self):
         """The program (x, ct_y, weight) -> ct_x, without ct_y for the last stage."""
+        outputs = _present(self.y, self.log)
         with traced.fold_extents():
-            weight = traced.placeholder((), name="weight")
-            if self.y is None:
-                return traced.compile(traced.vjp([self.log], [self.x], [weight]), [self.x, weight])
-            ct = traced.placeholder(self.y.shape, name="ct")
-            gradients = traced.vjp([self.y, self.log], [self.x], [ct, weight])
-            return traced.compile(gradients, [self.x, ct, weight])
+            cotangents = [traced.placeholder(t.shape, name="cotangent") for t in outputs]
+            return traced.compile(traced.vjp(outputs, [self.x], cotangents), [self.x, *cotangents])
 
     @property
     def backward(self):
         program = self.backward_program
-        if self.y is None:
-            return lambda x, ct, weight: program(x, weight)[0]
-        return lambda x, ct, weight: program(x, ct, weight)[0]
+        return lambda x, ct, weight: program(x, *_present(ct, weight))[0]
 
 
 class _Eager:
@@ -67,10 +62,7 @@ class _Eager:
     def backward(self, residuals, ct, weight):
         x, y, log = residuals
         with traced.fold_extents():
-            if y is None:
-                traced.backward([log], [weight])
-            else:
-                traced.backward([y, log], [ct, weight])
+            traced.backward(_present(y, log), _present(ct, weight))
         return x.grad
 
 

@@ -8,11 +8,12 @@ Write a function with ``trgnb.traced`` as its array namespace, differentiate the
     program = traced.compile([y, traced.grad(y, x)], [x])
     value, gradient = program(numpy_array)
 
-The modules in the order of their making: extents, graph, the ops (shapes, elementwise, contract, matrices, svd, qr,
+The modules in the order of their making: extents, graph, the ops (dynamic, shapes, elementwise, contract, matrices, svd, qr,
 eigh), transform, program, tensor, eager.  Semantics follow the traced graphs of tenferro-rs 0.8.0.
 """
 
 from trgnb.traced.contract import einsum, matmul
+from trgnb.traced.dynamic import dynamic_truncate
 from trgnb.traced.eager import CacheStats, backward, cache_stats, clear_cache, eager
 from trgnb.traced.eigh import eigh
 from trgnb.traced.elementwise import (
@@ -24,7 +25,7 @@ from trgnb.traced.matrices import adjoint, solve
 from trgnb.traced.program import NonFiniteWarning, Program, compile
 from trgnb.traced.qr import qr
 from trgnb.traced.settings import fold_extents, pad_truncated
-from trgnb.traced.shapes import broadcast_to, dynamic_truncate, pad, reshape, scatter, slice_axis, take, transpose
+from trgnb.traced.shapes import broadcast_to, pad, reshape, scatter, slice_axis, take, transpose
 from trgnb.traced.shapes import total as sum
 from trgnb.traced.svd import svd, svd_full
 from trgnb.traced.tensor import placeholder

@@ -60,7 +60,7 @@ class Eager(Tensor):
     @staticmethod
     def constant(array):
         """An eager tensor that is not differentiated."""
-        return Eager(array, eager_shape(array))
+        return Eager(array, as_shape(array.shape))
 
     @staticmethod
     def bind(op, inputs, params):
@@ -107,11 +107,6 @@ class _Entry(NamedTuple):
     outputs: tuple
 
 
-def eager_shape(array):
-    """The shape of an array, as constant extents."""
-    return as_shape(array.shape)
-
-
 def eager(array):
     """An eager tensor of an array: a leaf, whose ``grad`` is None until ``backward`` of a result adds to it.
 
@@ -121,7 +116,7 @@ def eager(array):
     [2.0, 4.0]
     """
     value = as_array(array)
-    return Eager(value, eager_shape(value), leaf=value.dtype.kind in "fc")
+    return Eager(value, as_shape(value.shape), leaf=value.dtype.kind in "fc")
 
 
 def backward(outputs, cotangents):

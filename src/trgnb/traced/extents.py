@@ -6,6 +6,8 @@ records for its inner axis. ``UpperBound(bound, length)`` belongs to a result wh
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from trgnb.traced.settings import fold_extents
 
 
@@ -169,3 +171,11 @@ def symbols(e):
 def shown(shape):
     """A shape for messages: numbers plain, anything else spelt out."""
     return "[" + ", ".join(str(int(e)) if isinstance(e, int) else repr(e) for e in shape) + "]"
+
+
+def as_axis(name, x, axis):
+    """A valid axis of x, counted from 0."""
+    if not isinstance(axis, int | np.integer) or not -x.ndim <= axis < x.ndim:
+        allowed = f"allowed are {-x.ndim} to {x.ndim - 1}" if x.ndim else "it has no axes"
+        raise ValueError(f"{name} got axis {axis!r} for {shown(x.shape)}: {allowed}")
+    return int(axis) % x.ndim

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from trgnb.traced.contract import EINSUM, planned
-from trgnb.traced.extents import Const, Min, Sym, UpperBound, evaluate, extents_in, known, replace_extents, shown, symbols
+from trgnb.traced.extents import EXTENTS, Sym, UpperBound, evaluate, extents_in, known, replace_extents, shown, symbols
 from trgnb.traced.graph import CONSTANT, PLACEHOLDER, Traced, ancestors
 
 
@@ -206,7 +206,7 @@ def _label(x):
 
 def _plain(value):
     if isinstance(value, tuple):
-        return shown(value) if value and all(isinstance(v, Const | Sym | Min | UpperBound) for v in value) else str(value)
+        return shown(value) if value and all(isinstance(v, EXTENTS) for v in value) else str(value)
     return repr(value)
 
 
@@ -228,11 +228,10 @@ def _as_inputs(inputs, values):
     arrays, bindings = [], {}
     for n, (x, value) in enumerate(zip(inputs, values, strict=True)):
         array = np.asarray(value)
-        if array.dtype != x.dtype:
-            if not np.can_cast(array.dtype, x.dtype, "same_kind"):
-                raise TypeError(f"input {n} must be {x.dtype}, got {array.dtype}, which does not convert without loss")
-            array = array.astype(x.dtype)
-        arrays.append(array)
+        # a Python number takes the dtype of the input, as it does beside a tensor
+        if np.result_type(value if type(value) in (bool, int, float, complex) else array.dtype, x.dtype) != x.dtype:
+            raise TypeError(f"input {n} must be {x.dtype}, got {array.dtype}, which does not convert without loss; convert it before")
+        arrays.append(array.astype(x.dtype, copy=False))
         for e, size in zip(x.shape, array.shape, strict=False):
             if isinstance(e, Sym | UpperBound):
                 bindings.setdefault(e, size)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from trgnb.traced import contract, elementwise, shapes
+from trgnb.traced.dynamic import dynamic_truncate
 from trgnb.traced.eigh import eigh
 from trgnb.traced.extents import known
 from trgnb.traced.graph import DTYPES, PLACEHOLDER, Tensor, apply, record
@@ -85,7 +86,7 @@ _METHODS = {
     "pad": shapes.pad,
     "take": shapes.take,
     "scatter": shapes.scatter,
-    "dynamic_truncate": shapes.dynamic_truncate,
+    "dynamic_truncate": dynamic_truncate,
     "svd": svd,
     "svd_full": svd_full,
     "qr": qr,
