@@ -170,6 +170,14 @@ def test_pin_in_the_book_is_glued_with_its_tolerance_and_cell(published, capsys)
     ]
 
 
+def test_pinned_sentence_is_a_paragraph_where_another_page_quotes_it(published):
+    pin("trg.said", "a < b & c")
+    ((data, metadata),) = (output.values() for output in published)
+    assert list(data.values()) == ["'a < b & c'", "<p>a &lt; b &amp; c</p>"]
+    assert {key.rsplit("/", 1)[1] for key in data} == {"plain", "html"}
+    assert metadata["trgnb"] == {"rtol": 0.0, "atol": 0.0, "cell": 3}
+
+
 def test_pin_in_the_book_refuses_a_name_twice(published):
     pin("trg.x", 1)
     with pytest.raises(ValueError, match="trg.x is pinned twice, in cells 3 and 3"):
