@@ -228,8 +228,8 @@ def _as_inputs(inputs, values):
     arrays, bindings = [], {}
     for n, (x, value) in enumerate(zip(inputs, values, strict=True)):
         array = np.asarray(value)
-        # a Python number takes the dtype of the input, as it does beside a tensor
-        if np.result_type(value if type(value) in (bool, int, float, complex) else array.dtype, x.dtype) != x.dtype:
+        # Python numbers, and lists of them, have no precision of their own; that of an array must not be lost
+        if not np.can_cast(array.dtype, x.dtype, "safe" if hasattr(value, "dtype") else "same_kind"):
             raise TypeError(f"input {n} must be {x.dtype}, got {array.dtype}, which does not convert without loss; convert it before")
         arrays.append(array.astype(x.dtype, copy=False))
         for e, size in zip(x.shape, array.shape, strict=False):
