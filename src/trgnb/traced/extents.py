@@ -125,6 +125,11 @@ def same(a, b):
     return a == b or (known(a) is not None and known(a) == known(b))
 
 
+def at_most(a, b):
+    """Whether an extent is certainly equal to or smaller than another."""
+    return same(a, b) or (known(a) is not None and known(b) is not None and known(a) < known(b))
+
+
 def evaluate(e, bindings):
     """The number for an extent; bindings: the numbers of the symbols and of the computed lengths."""
     match e:

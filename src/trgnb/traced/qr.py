@@ -3,7 +3,7 @@
 import numpy as np
 
 from trgnb.traced.elementwise import conj, convert, real
-from trgnb.traced.extents import known, minimum, same, shown
+from trgnb.traced.extents import at_most, known, minimum, shown
 from trgnb.traced.graph import DerivativeError, Op, apply
 from trgnb.traced.matrices import adjoint, as_matrix, check_finite, plus, solve
 from trgnb.traced.shapes import scatter, take, transpose
@@ -79,12 +79,12 @@ def _qr_vjp(node, cts, i):
 
 def _wide(a):
     """The number of rows of a matrix that is wide, 0 for one that is not."""
-    m, n = map(known, a.shape)
-    if same(*a.shape) or (m is not None and n is not None and m >= n):
+    m, n = a.shape
+    if at_most(n, m):
         return 0
-    if m is None or n is None:
+    if known(m) is None or known(n) is None:
         raise DerivativeError(f"the derivative of qr needs known extents, or a square matrix, got {shown(a.shape)}")
-    return m
+    return known(m)
 
 
 def _columns(x, n):

@@ -4,7 +4,7 @@ import numpy as np
 
 from trgnb.traced.contract import einsum
 from trgnb.traced.elementwise import conj, convert, lorentz, real, where
-from trgnb.traced.extents import known, minimum, same
+from trgnb.traced.extents import at_most, minimum
 from trgnb.traced.graph import Op, apply
 from trgnb.traced.matrices import adjoint, antihermitian, as_matrix, check_finite, hermitian, plus, real_dtype, scaled_rows
 from trgnb.traced.shapes import reshape, take
@@ -54,22 +54,12 @@ def _svd_jvp(node, tangents):
     ds = real(einsum("ii->i", dp)) * scale
     together, against = f * hermitian(dp), g * antihermitian(dp)
     du, dv = u @ (together + against), v @ (together - against)
-    if not _certainly_wide(a):
+    if not at_most(*a.shape):
         du = du + (dav - u @ dp) * inverse
-    if not _certainly_tall(a):
+    if not at_most(*a.shape[::-1]):
         dahu = adjoint(da) @ u
         dv = dv + (dahu - v @ adjoint(dp)) * inverse
     return du, ds, adjoint(dv)
-
-
-def _certainly_wide(a):
-    m, n = map(known, a.shape)
-    return same(*a.shape) or (m is not None and n is not None and m < n)
-
-
-def _certainly_tall(a):
-    m, n = map(known, a.shape)
-    return same(*a.shape) or (m is not None and n is not None and m > n)
 
 
 def _svd_vjp(node, cts, i):
@@ -88,9 +78,9 @@ def _svd_vjp(node, cts, i):
         )
         inner = inner / convert(scale, inner.dtype)
         inverse = inverse / scale
-        if gu is not None and not _certainly_wide(a):
+        if gu is not None and not at_most(*a.shape):
             rows = (gu - u @ x) * inverse
-        if gv is not None and not _certainly_tall(a):
+        if gv is not None and not at_most(*a.shape[::-1]):
             columns = scaled_rows(inverse, adjoint(gv - adjoint(vh) @ y))
     if gs is not None:
         diagonal = u * gs
