@@ -56,8 +56,8 @@ def main() -> int:
         subprocess.run([base_python(), "-m", "venv", venv], check=True)
     stamp.unlink(missing_ok=True)
 
-    print("Installing the locked packages (the first time takes a minute or two)", flush=True)
-    pip = [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
+    print("Installing the locked packages (a minute or two, in silence)", flush=True)
+    pip = [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--quiet"]
     environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")}
     for arguments in (
         ["--require-hashes", "-r", "requirements.txt"],
