@@ -64,3 +64,13 @@ def test_lock_is_for_everyone():
     assert "://" not in lock and "--index" not in lock and "--find-links" not in lock
     packages = re.findall(r"^[a-z0-9][^ ]*==.*(?:\n +--hash=.*)*", lock, re.MULTILINE)
     assert packages and all("--hash=sha256:" in package for package in packages)
+
+
+def test_chapters_build_on_earlier_ones():
+    """The landing page draws these lines as a flowchart."""
+    order = [Path(chapter).name for chapter in CHAPTERS]
+    lines = {name: re.search(r"^# .*\n\n\*Builds on (.*)\*$", source(f"book/{name}"), re.MULTILINE) for name in order}
+    builds = {name: re.findall(r"\]\(([\w-]+)\.md\)", line[1]) for name, line in lines.items() if line}
+    assert {name for name in order if name not in builds} == {"index", "trg", "notation", "api", "environment"}
+    for name, below in builds.items():
+        assert below and all(order.index(other) < order.index(name) for other in below), name

@@ -4,6 +4,7 @@ import os
 import re
 import textwrap
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 from IPython.display import Markdown, display
@@ -86,6 +87,25 @@ def chain_flowchart(ks, *, caption, name):
     steps = ", ".join(f"({s.d}, {s.k})" for s in programs if s.name == "step")
     alt = f"chain from beta through the initial tensor, steps of shape {steps} and the trace to ln Z, and back"
     return flowchart(lines, caption=caption, name=name, alt=alt)
+
+
+def chapter_flowchart(folder, *, caption, name):
+    """Which chapter builds on which, drawn from the line ``*Builds on ...*`` under their titles.
+
+    folder: where the chapters are.  Without chapters there, as for a downloaded notebook, a sentence says so.
+
+    >>> show.chapter_flowchart("/", caption="Chapters.", name="chapters").data
+    "No chapters in '/': the flowchart is drawn from their sources."
+    """
+    chapters = {path.stem: path.read_text("utf8") for path in sorted(Path(folder).glob("*.md"))}
+    builds = {stem: re.search(r"^\*Builds on (.*)\*$", text, re.MULTILINE) for stem, text in chapters.items()}
+    links = [(a, b) for b, line in builds.items() if line for a in re.findall(r"\]\(([\w-]+)\.md\)", line[1])]
+    if not links:
+        return Markdown(f"No chapters in {str(folder)!r}: the flowchart is drawn from their sources.")
+    titles = {stem: re.search("^# (.*)$", chapters[stem], re.MULTILINE)[1] for stem in dict.fromkeys(sum(links, ()))}
+    boxes = [f'{stem}["{title}"]' for stem, title in titles.items()]
+    alt = "; ".join(f"{titles[b]} builds on {titles[a]}" for a, b in links).replace(":", ",")
+    return flowchart([*boxes, *(f"{a} --> {b}" for a, b in links)], caption=caption, name=name, alt=alt)
 
 
 @contextmanager

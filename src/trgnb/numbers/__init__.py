@@ -7,7 +7,7 @@ says where the two part. ``python -m trgnb.numbers check`` and ``accept`` do so 
 Nothing here needs JAX or the book's tools, so that the gate judges a build without repeating it.
 """
 
-from ._compare import Check, Finding, checks, compare, settle
+from ._compare import Check, Finding, checks, compare, settle, tally
 from ._pin import pin
 from ._read import Cell, Chapter, Pin, Printed, read_accepted, read_build, write_accepted
 
@@ -24,5 +24,6 @@ __all__ = [
     "read_accepted",
     "read_build",
     "settle",
+    "tally",
     "write_accepted",
 ]

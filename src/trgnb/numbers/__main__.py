@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import checks, read_accepted, read_build, settle, write_accepted
+from . import checks, read_accepted, read_build, settle, tally, write_accepted
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -19,7 +19,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         looked_at = list(checks(accepted, present))
         findings = [check.finding for check in looked_at if check.finding]
         if args.action == "check":
-            return _report(looked_at, findings)
+            return _report(looked_at, findings, tally(present))
         if os.environ.get("CI", "").lower() in ("1", "true", "yes"):
             raise ValueError("CI is set: numbers are accepted by a person, who reads the diff, not by the machine")
         write_accepted(accepted_in, settle(accepted, present))
@@ -32,9 +32,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _report(looked_at: list, findings: list) -> int:
+def _report(looked_at: list, findings: list, held: str) -> int:
     for finding in findings:
         print(finding, end="\n\n")
+    print(held)
     print(f"{len(looked_at)} numbers and texts compared, {len(findings)} do not hold.")
     return 1 if findings or not looked_at else 0
 

@@ -45,6 +45,16 @@ class Check:
         return f"{self.chapter}: {self.name}"
 
 
+def tally(present: Iterable[Chapter]) -> str:
+    """Return in words how many numbers the chapters hold, and what share of the printed ones is compared."""
+    present = list(present)
+    pins = sum(len(chapter.standing().pins) for chapter in present)
+    compared = sum(len(_NUMBER.findall(said.text)) for chapter in present for said in chapter.printed.values())
+    exempt = sum(len(_NUMBER.findall(said.text)) for chapter in present for said in chapter.exempt)
+    share = f"{compared} of {compared + exempt} numbers that cells print are compared"
+    return f"{len(present)} chapters, {pins} pins; {share}, {exempt} stand in cells tagged machine."
+
+
 def compare(accepted: Iterable[Chapter], present: Iterable[Chapter]) -> list[Finding]:
     """Return what does not hold, over the union of the accepted and the present chapters."""
     return [check.finding for check in checks(accepted, present) if check.finding]

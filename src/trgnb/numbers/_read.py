@@ -53,7 +53,7 @@ class Chapter:
     """What is held of one chapter, by name, and what cannot be.
 
     ``unpinned`` names glued values that carry no tolerance, ``unraised`` the cells tagged raises-exception
-    that raised nothing; both are empty in an accepted file.
+    that raised nothing, ``exempt`` is what cells tagged machine printed; all are empty in an accepted file.
     """
 
     name: str
@@ -61,6 +61,7 @@ class Chapter:
     printed: dict[str, Printed]
     unpinned: tuple[str, ...] = ()
     unraised: tuple[Printed, ...] = ()
+    exempt: tuple[Printed, ...] = ()
 
     def standing(self) -> "Chapter":
         """Return the part that can be accepted: without the pins of cells tagged machine."""
@@ -107,7 +108,8 @@ def read_chapter(name: str, notebook: dict, glue: dict) -> Chapter:
             unpinned.append(key)
     printed = {c.said.name: c.said for c in cells.values() if c.said.text and "machine" not in c.tags}
     unraised = tuple(c.said for c in cells.values() if "raises-exception" in c.tags and not c.raised)
-    return Chapter(name, pins, printed, tuple(unpinned), unraised)
+    exempt = tuple(c.said for c in cells.values() if c.said.text and "machine" in c.tags)
+    return Chapter(name, pins, printed, tuple(unpinned), unraised, exempt)
 
 
 class _Executed(NamedTuple):
