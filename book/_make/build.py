@@ -2,7 +2,8 @@
 
     python book/_make/build.py
 
-Output: _build/html (the pages) and _build/jupyter_execute (the executed notebooks and their numbers).
+Output: _build/html (the pages), _build/jupyter_execute (the executed notebooks and their numbers), and with a
+repository address _build/notebooks (the notebooks for Colab).
 """
 
 import os
@@ -22,7 +23,7 @@ TAIL = 40
 
 def remove_pages() -> None:
     """Remove what was written, except the reports: a half-built book must not look finished."""
-    for path in [*HTML.glob("*"), BUILD / "jupyter_execute"]:
+    for path in [*HTML.glob("*"), BUILD / "jupyter_execute", BUILD / "notebooks"]:
         if path.name != "reports":
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
@@ -58,7 +59,7 @@ def run_jupyter_book() -> int:
 
 def main() -> int:
     start = time.monotonic()
-    for name in ("html", "jupyter_execute", ".doctrees", ".jupyter_cache", "ipython"):
+    for name in ("html", "jupyter_execute", "notebooks", ".doctrees", ".jupyter_cache", "ipython"):
         shutil.rmtree(BUILD / name, ignore_errors=True)
     code = 1
     try:
