@@ -164,6 +164,7 @@ def test_a_wrong_address_stops_the_build_and_says_what_is_allowed(books):
     root, done = books[PASTED]
     assert done.returncode != 0 and f"repository.url of _config.yml is '{PASTED}'" in done.stdout
     assert "https://github.com/ORG/REPO" in done.stdout and "Traceback" not in done.stdout
+    assert "reading sources" not in done.stdout and "reading sources" in books[""][1].stdout, "before any chapter is run"
     assert not list((root / "_build").rglob("*.html"))
 
 
