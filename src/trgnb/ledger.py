@@ -11,6 +11,8 @@ import numpy as np
 from trgnb.recorded import Claim, claims
 
 VERDICTS = ("reproduced", "differs", "machine")
+# The kinds of claims that are numbers; those of kind text, property and count say how something behaves.
+NUMBERS = ("value", "grad", "error")
 
 
 class Entry(NamedTuple):
@@ -81,7 +83,7 @@ class Ledger:
         return {verdict: sum(e.verdict == verdict for e in self.entries.values()) for verdict in VERDICTS}
 
     def rows(self, *verdicts, prefix=""):
-        """Rows of a table: statement, recorded, here, difference and tolerance, verdict; in the order of the sources."""
+        """Rows of a table: statement, recorded, here, verdict with difference and tolerance; in the order of the sources."""
         entries = [self.entries[name] for name in claims() if name.startswith(prefix)]
         return [_row(e) for e in entries if e.verdict in verdicts]
 
@@ -90,8 +92,8 @@ def _row(entry):
     claim = entry.claim
     old = "; ".join(_shown(figure) for figure in claim.figures.values())
     tolerance = f"{claim.atol:g}" if claim.atol else f"{100 * claim.rtol:g} %" if claim.rtol else ""
-    difference = "" if entry.difference is None else f"{entry.difference:.0e}" + (f" ({tolerance})" if tolerance else "")
-    return [claim.what, old, entry.here, difference, entry.verdict + (f": {entry.reason}" if entry.reason else "")]
+    difference = "" if entry.difference is None else f", {entry.difference:.0e}" + (f" ({tolerance})" if tolerance else "")
+    return [claim.what, old, entry.here, entry.verdict + difference + (f": {entry.reason}" if entry.reason else "")]
 
 
 def _shown(figure):
