@@ -32,8 +32,9 @@ def svd(a, eps=1e-12):
     better written u_k u_k^H a.  A second derivative there, or at dropped values that are equal or zero, wants such a dA.
     Entries of u or vh alone have no derivative at a degenerate pair.
 
-    The default eps suits float64 and values above about 1e-5 of the largest: a cut among values of 1e-6 is 9 % off, and
-    wants a smaller one.  At a pair that is equal up to rounding it leaves noise of about 1e-7.  In float32 take 1e-4.
+    The default eps suits float64 and values down to about 1e-4 of the largest: a cut among values of 1e-4 is off by
+    1e-9, of 1e-5 by 1e-5, of 1e-6 by a tenth, which wants a smaller one.  At a pair that is equal up to rounding it
+    leaves noise of about 1e-7.  In float32 take 1e-4.
 
     Errors: ValueError for an input that is not a matrix, has an empty side, or (outside jit) is not
     finite, and for eps <= 0.
@@ -50,7 +51,7 @@ def svd(a, eps=1e-12):
     if a.ndim != 2 or 0 in a.shape:
         raise ValueError(f"svd takes a matrix with at least one row and column, got shape {a.shape}; use jax.vmap for a stack")
     if not 0.0 < eps < np.inf:
-        raise ValueError(f"eps must be a finite number > 0, relative to the largest singular value, got {eps!r}")
+        raise ValueError(f"eps must be a finite number > 0, relative to the largest singular value squared, got {eps!r}")
     if not jnp.issubdtype(a.dtype, jnp.inexact):
         a = a.astype(jnp.float64)
     if not isinstance(a, jax.core.Tracer) and not bool(jnp.isfinite(a).all()):

@@ -126,7 +126,7 @@ def svd(a, eps=1e-12, driver="lapack"):
     if driver not in _DRIVERS:
         raise ValueError(f"driver must be one of {', '.join(map(repr, _DRIVERS))}, got {driver!r}")
     if not 0.0 < eps < np.inf:
-        raise ValueError(f"eps must be a finite number > 0, relative to the largest singular value, got {eps!r}")
+        raise ValueError(f"eps must be a finite number > 0, relative to the largest singular value squared, got {eps!r}")
     return apply(SVD, a, eps=float(eps), driver=driver)
 
 
