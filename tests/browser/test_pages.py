@@ -68,9 +68,3 @@ def test_first_address_leads_to_the_book(base, wide):
     page = wide.new_page()
     page.goto(f"{base}/index.html")
     page.wait_for_url(f"{base}/{chapters()[0]}.html")
-
-
-def test_search_works_offline(base, wide):
-    page, seen = visit(wide, f"{base}/search.html?q=tensor")
-    page.wait_for_selector("#search-results li a")
-    expect_none(quiet(seen))
