@@ -1,7 +1,7 @@
 """The checks of the pages find what they are there for: each is tried on a page made wrong on purpose."""
 
 import pytest
-from page_checks import fits, flowcharts, formulas, pictures, quiet, visible, visit
+from page_checks import accessible, fits, flowcharts, formulas, pictures, quiet, visible, visit
 
 GOOD = "<p>text</p>"
 
@@ -91,3 +91,57 @@ def test_grey_on_grey_is_found(opened):
     assert visible(page, "svg")
     page, _ = opened(square("#eee"))
     assert visible(page, "svg") == []
+
+
+WELL_MADE = (
+    '<header><a href="#m">Skip</a></header><main id="m"><h1>Title</h1><p>Text and <a href="#m">a link</a>.</p>'
+    '<button>Press</button><label>Name <input></label></main>'
+)
+
+
+def opened_whole(opened, body):
+    """A page with the title and the language that the other pages of this file have no need for."""
+    page, _ = opened(body)
+    page.evaluate("document.title = 'Title'; document.documentElement.lang = 'en'")
+    return page
+
+
+def test_well_made_page_is_accessible(opened):
+    assert accessible(opened_whole(opened, WELL_MADE)) == []
+
+
+@pytest.mark.parametrize(
+    "rule, good, bad",
+    [
+        ("image-alt", "<p>Text", '<p><img src="data:,">Text'),
+        ("color-contrast", "<p>Text", '<p style="color: #999; background: #fff">Text'),
+        ("color-contrast", "<p>Text",
+         '<div class="highlight"><pre><span class="k" style="color: #999">if</span></pre></div><p>Text'),
+        ("region", "<main", "<p>Outside of every landmark.</p><main"),
+        ("landmark-one-main", "<main", '<section aria-label="Words"'),
+        ("heading-order", "<p>Text", "<h3>Too deep</h3><p>Text"),
+        ("page-has-heading-one", "h1", "h2"),
+        ("button-name", "Press", ""),
+        ("link-name", "a link", ""),
+        ("label", "Name", ""),
+        ("empty-table-header", "<p>Text",
+         "<table><tr><th></th><th>a</th></tr><tr><td>1</td><td>2</td></tr></table><p>Text"),
+        ("scrollable-region-focusable", "<p>Text",
+         '<div style="width: 90px; overflow: auto; white-space: nowrap">words that are wider than the box</div><p>Text'),
+    ],
+)  # fmt: skip
+def test_inaccessible_page_is_found(opened, rule, good, bad):
+    assert good in WELL_MADE
+    found = accessible(opened_whole(opened, WELL_MADE.replace(good, bad)))
+    assert found and {complaint.partition(":")[0] for complaint in found} == {rule}
+
+
+def test_faint_words_in_a_flowchart_are_found(opened):
+    def chart(fill):
+        box = f'<rect class="label-container" width="90" height="40" fill="{fill}"/>'
+        label = '<span class="nodeLabel" style="color: #333">box</span>'
+        node = f'<g class="node">{box}<foreignObject width="90" height="40">{label}</foreignObject></g>'
+        return f'<main><h1>Title</h1><pre class="mermaid" data-drawn="default"><svg>{node}</svg></pre></main>'
+
+    assert accessible(opened_whole(opened, chart("#eee"))) == []
+    assert accessible(opened_whole(opened, chart("#666"))) == ["flowchart: box: contrast 2.20"]

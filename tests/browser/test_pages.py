@@ -4,6 +4,7 @@ import pytest
 from conftest import chapters
 from page_checks import (
     NARROW,
+    accessible,
     fits,
     flowcharts,
     formulas,
@@ -47,6 +48,8 @@ def expect_none(*complaints):
 def test_page_is_drawn_offline(chapter, base, wide):
     page, seen = visit(wide, f"{base}/{chapter}.html")
     expect_none(flowcharts(page), formulas(page), pictures(page), fits(page), drawings(page), quiet(seen))
+    if base.startswith("file:"):  # a server sends the same
+        expect_none(accessible(page))
 
 
 @pytest.mark.parametrize("chapter", chapters())
@@ -56,12 +59,27 @@ def test_page_in_the_dark(chapter, base, wide):
     expect_none(turn_dark(page, seen))
     assert light > 200 and luminance(page) < 60
     expect_none(flowcharts(page), formulas(page), drawings(page), quiet(seen))
+    if base.startswith("file:"):  # a server sends the same
+        expect_none(accessible(page))
 
 
 @pytest.mark.parametrize("chapter", chapters())
 def test_page_on_a_telephone(chapter, base, narrow):
     page, seen = visit(narrow, f"{base}/{chapter}.html")
     expect_none(fits(page), drawings(page), quiet(seen))
+    if base.startswith("file:"):
+        expect_none(accessible(page), turn_dark(page, seen), accessible(page))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, NARROW])
+@pytest.mark.parametrize("name", ["search.html?q=tensor", "genindex.html"])
+def test_pages_that_are_no_chapter(name, width, scheme, html, browser):
+    with browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme) as context:
+        page, seen = visit(context, f"{html.as_uri()}/{name}")
+        # The button that comes when a reader scrolls up.
+        page.evaluate("document.querySelector('#pst-back-to-top').style.display = 'block'")
+        expect_none(accessible(page), quiet(seen))
 
 
 def test_first_address_leads_to_the_book(base, wide):
