@@ -203,8 +203,8 @@ def _structural_ranks(chi, steps):
 def weights(steps):
     """Weight of each ln in ln Z per spin: 2^-n for ln |T_n|, n = 0..N, then 2^-N for the trace.
 
-    T_n stands for 2^(N-n) of the 2^N tensors of the lattice.  The weights are powers of two, so they
-    cost no rounding.
+    T_n stands for 2^n of the 2^N tensors of the lattice and occurs 2^(N-n) times.  The weights are powers of
+    two, so they cost no rounding.
 
     >>> trg.weights(3)
     (1.0, 0.5, 0.25, 0.125, 0.125)
