@@ -117,6 +117,11 @@ def test_torus_is_the_sum_over_configurations(torus, beta):
     assert exact_specific_heat(beta, size) == pytest.approx(c, abs=1e-12)
 
 
+@pytest.mark.parametrize("beta", [3.0, 5.0, 10.0])
+def test_specific_heat_of_a_cold_torus_is_right_in_absolute_terms_only(torus, beta):
+    assert exact_specific_heat(beta, torus[0]) == pytest.approx(by_enumeration(torus, beta)[2], abs=5e-13)
+
+
 def test_large_torus_has_two_ordered_states():
     """Z of the torus counts both signs of the magnetisation, the infinite lattice one."""
     difference = exact_lnz(0.6, 1024) - exact_lnz(0.6)

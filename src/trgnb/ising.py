@@ -124,7 +124,8 @@ def exact_energy(beta, size=None):
 def exact_specific_heat(beta, size=None):
     """Exact specific heat per spin c / k_B = beta^2 d^2(ln Z/N)/d beta^2, a float.
 
-    size: as for ``exact_lnz``.
+    size: as for ``exact_lnz``.  With a size the error is absolute, about 1e-13 up to beta = 10, and grows above (to
+    4e-10 at beta = 80 and size 1024), while c falls like exp(-8 beta): beyond beta = 4 few digits of it are left, at 5 none.
     Errors: ValueError as for ``exact_energy``; also at the critical point of the infinite lattice,
     where c diverges logarithmically.
     Source: Onsager (1944); Kaufman (1949), here differentiated by JAX where a size is given.
