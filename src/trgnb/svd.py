@@ -1,9 +1,12 @@
 r"""Differentiable thin SVD with a Lorentzian rule, and the square root that survives zeros.
 
-For A = U S V^H the differential needs F_ij = 1 / (s_j^2 - s_i^2), infinite at a degenerate pair.  The
+For A = U S V^H the differential needs 1 / (s_j - s_i), infinite at a degenerate pair.  The
 Lorentzian rule replaces 1/x by x / (x^2 + eps^2) (Liao, Liu, Wang and Xiang, Phys. Rev. X 9, 031041
 (2019), who write eps for eps^2): zero at a degenerate pair, where a function that does not depend on the choice of
-basis inside the pair has nothing to pick up, and unchanged where the pair is well split.
+basis inside the pair has nothing to pick up, and unchanged where the pair is well split.  The code that accompanies
+the paper takes x = s_j - s_i with eps^2 = 1e-12, and keeps 1 / (s_j + s_i) apart, which is finite there.  The latter
+is done here as well; but x is the gap of the squares relative to the largest, (s_j^2 - s_i^2) / s_0^2, and s_j + s_i
+and s_i are broadened too, for values that are zero.
 """
 
 from functools import partial
@@ -27,9 +30,9 @@ def svd(a, eps=1e-12):
     Forward mode, reverse mode, second derivatives, jit, vmap, scan and checkpoint work.  The derivative is
     right for functions of the factors that do not depend on the gauge: the signs (phases) of the vectors,
     and the basis of a degenerate space.  Where the values of a pair are equal within eps, what dA does to split the
-    pair off the diagonal is dropped: no loss for symmetric functions of the pair or for a dA with the
-    symmetry behind the degeneracy, as in the TRG; a truncated product u_k s_k vh_k whose kept values are equal is
-    better written u_k u_k^H a.  A second derivative there, or at dropped values that are equal or zero, wants such a dA.
+    pair off the diagonal is dropped: no loss for symmetric functions of the pair, nor where it is zero because the
+    members of the pair differ under a symmetry of A and dA, as in the TRG; a truncated product u_k s_k vh_k whose
+    kept values are equal is better written u_k u_k^H a.  A second derivative there, or at dropped values that are equal or zero, wants such a dA.
     Entries of u or vh alone have no derivative at a degenerate pair.
 
     The default eps suits float64 and values down to about 1e-4 of the largest: a cut among values of 1e-4 is off by
@@ -38,7 +41,7 @@ def svd(a, eps=1e-12):
 
     Errors: ValueError for an input that is not a matrix, has an empty side, or (outside jit) is not
     finite, and for eps <= 0.
-    Source: Liao et al. (2019) for the broadened rule; Wan and Zhang, arXiv:1909.02659 (2019), for the complex case.
+    Source: Liao et al. (2019) for the broadened rule and its two parts; Wan and Zhang, arXiv:1909.02659 (2019), for the complex case.
 
     >>> u, s, vh = svd.svd(np.ones((3, 2)))
     >>> u.shape, s.shape, vh.shape
