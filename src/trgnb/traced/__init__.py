@@ -12,6 +12,7 @@ The modules in the order of their making: extents, graph, the ops (dynamic, shap
 eigh), transform, program, tensor, eager.  Semantics follow the traced graphs of tenferro-rs 0.8.0.
 """
 
+from trgnb.traced.concatenate import concatenate
 from trgnb.traced.contract import einsum, matmul
 from trgnb.traced.dynamic import dynamic_truncate
 from trgnb.traced.eager import CacheStats, backward, cache_stats, clear_cache, eager
@@ -33,7 +34,7 @@ from trgnb.traced.transform import grad, jvp, vjp
 
 __all__ = [
     "CacheStats", "Const", "DerivativeError", "Min", "NonFiniteWarning", "Program", "Sym", "Tensor", "UpperBound",
-    "absolute", "add", "adjoint", "backward", "broadcast_to", "cache_stats", "clear_cache", "compare", "compile", "conj",
+    "absolute", "add", "adjoint", "backward", "broadcast_to", "cache_stats", "clear_cache", "compare", "compile", "concatenate", "conj",
     "convert", "cosh", "div", "dynamic_truncate", "eager", "eigh", "einsum", "exp", "fold_extents", "grad", "jvp", "log",
     "lorentz", "matmul", "mul", "neg", "pad", "pad_truncated", "placeholder", "qr", "real", "reshape", "scatter", "sinh",
     "slice_axis", "solve", "sqrt", "sub", "sum", "svd", "svd_full", "take", "transpose", "vjp", "where",
