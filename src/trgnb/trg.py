@@ -24,6 +24,7 @@ JAX = SimpleNamespace(
     einsum=jnp.einsum,
     reshape=jnp.reshape,
     transpose=jnp.transpose,
+    concatenate=jnp.concatenate,
     sqrt=jnp.sqrt,
     log=jnp.log,
     sum=jnp.sum,
@@ -38,6 +39,7 @@ NUMPY = SimpleNamespace(
     einsum=partial(np.einsum, optimize=True),
     reshape=np.reshape,
     transpose=np.transpose,
+    concatenate=np.concatenate,
     sqrt=np.sqrt,
     log=np.log,
     sum=np.sum,
@@ -191,13 +193,14 @@ def _structural_ranks(chi, steps):
     # In NumPy: the schedule is wanted as numbers while a caller's jit is tracing.
     t, _ = first_tensor(BETA_CRITICAL, NUMPY)
     ks = []
-    # Once a step takes dimension chi to chi, every further one does.
-    while len(ks) < steps and ks[-2:] != [chi, chi]:
+    while True:
         d = t.shape[0]
         s = np.linalg.svd(np.reshape(t, (d * d, d * d)), compute_uv=False)
         ks.append(min(int(np.sum(s > _RANK_TOLERANCE * s[0])), chi))
+        # Once a step takes dimension chi to chi, every further one does.
+        if len(ks) == steps or ks[-2:] == [chi, chi]:
+            return tuple(ks) + (chi,) * (steps - len(ks))
         t, _ = step(t, ks[-1], NUMPY)
-    return tuple(ks) + (chi,) * (steps - len(ks))
 
 
 def weights(steps):
