@@ -14,11 +14,12 @@ from trgnb.ising import exact_energy, exact_lnz, exact_specific_heat
 
 TRACEABLE = ("unrolled", "scan", "checkpoint")
 STAGED = ("staged", "residual", "traced-staged", "traced-eager")
+SECTORS = ("sectors", "traced-sectors")  # what they agree with, and where, is in test_sectors
 SMALL = {"chi": 3, "steps": 4}
 
 
 def test_names():
-    assert trgnb.METHODS == TRACEABLE + STAGED
+    assert trgnb.METHODS == TRACEABLE + STAGED + SECTORS
 
 
 # --- one answer -----------------------------------------------------------------------------------
@@ -26,7 +27,7 @@ def test_names():
 
 # chi = 24 is cut for the first time in step 6; all of its 20 steps would take minutes.
 @pytest.mark.parametrize(("chi", "steps"), [(5, 20), (8, 20), (16, 20), (24, 8)])
-@pytest.mark.parametrize("method", trgnb.METHODS[1:])
+@pytest.mark.parametrize("method", TRACEABLE[1:] + STAGED)
 def test_methods_agree(method, chi, steps):
     # chi = 5 cuts through pairs that are nearly degenerate in the ordered phase, and their gap divides
     lnz_atol = 1e-12 if chi == 5 else 1e-14 if method.startswith("traced") else LNZ_ATOL

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 from jax import numpy as jnp
 
-from trgnb import staging, traced_engines, trg
+from trgnb import sectors, staging, traced_engines, trg
 from trgnb.ising import check_beta
 
 _TRACEABLE = {
@@ -14,11 +14,16 @@ _TRACEABLE = {
     "scan": staging.scan_lnz,
     "checkpoint": staging.checkpoint_lnz,
 }
+_SECTORS = {
+    "sectors": sectors.over(staging.recomputing),
+    "traced-sectors": sectors.over(traced_engines.recomputing),
+}
 _ENGINES = {
     "staged": staging.recomputing,
     "residual": staging.keeping,
     "traced-staged": traced_engines.recomputing,
     "traced-eager": traced_engines.eager,
+    **_SECTORS,
 }
 
 METHODS = (*_TRACEABLE, *_ENGINES)
@@ -30,12 +35,14 @@ def lnz(beta, *, chi=16, steps=20, method="unrolled", schedule=None):
 
     beta: inverse temperature J / k_B T (J = 1), a scalar with 0 < beta <= 80.
     chi: bond dimension, >= 2.  steps: number of TRG steps, >= 1.  method: one of ``trgnb.METHODS``.
-    schedule: bond dimension of every step, instead of chi and steps.
+    schedule: bond dimension of every step, instead of chi and steps.  For the two methods by sectors it may hold pairs
+    (even, odd), how many values of each parity a step keeps: ln Z is then a smooth function of beta.
 
     For "unrolled", "scan" and "checkpoint" it is a JAX function of beta: jit, grad, vmap, jvp and second
-    derivatives apply.  The others run programs from Python and want a number: "staged" and "residual" those of JAX,
-    "traced-staged" and "traced-eager" those of ``trgnb.traced``.
-    A second call with the same schedule neither traces nor compiles.
+    derivatives apply.  The others run programs from Python and want a number: "staged", "residual" and "sectors" those of
+    JAX, "traced-staged", "traced-eager" and "traced-sectors" those of ``trgnb.traced``.
+    A second call with the same schedule neither traces nor compiles; by sectors this holds once the numbers of even and
+    odd values have been met.
 
     A traced beta is not checked: outside (0, 80] its result may be NaN.
 
@@ -72,11 +79,53 @@ def lnz_and_grad(beta, *, chi=16, steps=20, method="unrolled", schedule=None):
     return _check_finite(pair, beta, ks, method)
 
 
+def specific_heat(beta, *, chi=16, steps=20, method="sectors", schedule=None):
+    """Specific heat per spin c / k_B = beta^2 d^2(ln Z/N)/d beta^2 by forward-over-reverse, a float64 scalar.
+
+    Arguments and errors: as for ``lnz``, without the methods "residual" and "traced-eager".
+    It is the derivative of a truncated function: near the critical point, where kept values swap with dropped ones, far
+    from the exact one (see ``ising.exact_specific_heat``).
+
+    >>> options = {"chi": 8, "steps": 20, "method": "traced-sectors"}
+    >>> round(float(trgnb.specific_heat(0.3, **options)), 2), round(ising.exact_specific_heat(0.3), 2)
+    (0.29, 0.29)
+    """
+    if method in ("residual", "traced-eager"):
+        others = ", ".join(repr(name) for name in METHODS if name not in ("residual", "traced-eager"))
+        raise ValueError(f"method {method!r} keeps residuals of first derivatives only; for the second choose one of {others}")
+    beta, ks = _check(beta, chi, steps, method, schedule)
+    if method in _TRACEABLE:
+        second = _jitted(method, ks)[2](beta)
+    else:
+        second = jnp.asarray(staging.staged_second(_ENGINES[method], beta, ks)[2], jnp.float64)
+    return _check_finite(beta * beta * second, beta, ks, method)
+
+
+def sector_schedule(beta, *, chi=16, steps=20):
+    """How many even and odd values the steps keep at beta, a tuple of pairs: a schedule for the methods by sectors.
+
+    Arguments and errors: as for ``lnz``.
+
+    >>> trgnb.sector_schedule(0.44, steps=4)
+    ((1, 1), (2, 2), (2, 2), (8, 8))
+    """
+    x, ks = _check(beta, chi, steps, "traced-sectors", None)
+    pairs = []
+    for stage in staging.stages(ks)[:-1]:
+        x, _ = _SECTORS["traced-sectors"](stage).value(x)
+        pairs.append(x.legs[0])
+    return tuple(pairs[1:])
+
+
 @lru_cache
 def _jitted(method, ks):
     # One jitted object per method and schedule: a fresh partial at every call would be traced again.
     function = partial(_TRACEABLE[method], ks=ks)
-    return jax.jit(function), jax.jit(jax.value_and_grad(function))
+
+    def second(beta):
+        return jax.jvp(jax.grad(function), (beta,), (jnp.ones_like(beta),))[1]
+
+    return jax.jit(function), jax.jit(jax.value_and_grad(function)), jax.jit(second)
 
 
 def _check(beta, chi, steps, method, schedule):
@@ -87,7 +136,7 @@ def _check(beta, chi, steps, method, schedule):
     elif (chi, steps) != (16, 20):
         raise ValueError(f"give either schedule or chi and steps, got schedule={schedule!r}, chi={chi!r}, steps={steps!r}")
     else:
-        ks = trg.check_schedule(schedule)
+        ks = (sectors if method in _SECTORS else trg).check_schedule(schedule)
     if not isinstance(beta, jax.core.Tracer):
         return jnp.asarray(check_beta(beta), jnp.float64), ks
     if method not in _TRACEABLE:
