@@ -10,9 +10,10 @@ from trgnb.methods import METHODS, lnz, lnz_and_grad, sector_schedule, specific_
 from trgnb.numbers import pin  # noqa: E402
 from trgnb.recorded import recorded  # noqa: E402
 from trgnb.sectors import MultipletWarning  # noqa: E402
+from trgnb.sweeps import sweep  # noqa: E402
 from trgnb.trg import schedule  # noqa: E402
 
 __all__ = [
     "METHODS", "MultipletWarning", "ising", "lnz", "lnz_and_grad", "pin", "recorded", "schedule", "sector_schedule", "sectors",
-    "specific_heat", "svd", "traced", "trg",
+    "specific_heat", "svd", "sweep", "traced", "trg",
 ]  # fmt: skip

@@ -90,15 +90,20 @@ def specific_heat(beta, *, chi=16, steps=20, method="sectors", schedule=None):
     >>> round(float(trgnb.specific_heat(0.3, **options)), 2), round(ising.exact_specific_heat(0.3), 2)
     (0.29, 0.29)
     """
-    if method in ("residual", "traced-eager"):
-        others = ", ".join(repr(name) for name in METHODS if name not in ("residual", "traced-eager"))
-        raise ValueError(f"method {method!r} keeps residuals of first derivatives only; for the second choose one of {others}")
+    check_second(method)
     beta, ks = _check(beta, chi, steps, method, schedule)
     if method in _TRACEABLE:
         second = _jitted(method, ks)[2](beta)
     else:
         second = jnp.asarray(staging.staged_second(_ENGINES[method], beta, ks)[2], jnp.float64)
     return _check_finite(beta * beta * second, beta, ks, method)
+
+
+def check_second(method):
+    """Raise ValueError, with a choice of others, for a method without second derivatives."""
+    if method in ("residual", "traced-eager"):
+        others = ", ".join(repr(name) for name in METHODS if name not in ("residual", "traced-eager"))
+        raise ValueError(f"method {method!r} keeps residuals of first derivatives only; for the second choose one of {others}")
 
 
 def sector_schedule(beta, *, chi=16, steps=20):
