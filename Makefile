@@ -59,9 +59,10 @@ serve: book ## build the book and serve it on localhost (PORT=8000)
 	@echo "Serving http://localhost:$(PORT)/ (Ctrl-C stops)"
 	@$(PY) -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
 
-bench: venv ## time and memory of the methods, side by side
+bench: venv ## time and memory of the methods, side by side, and of sweeps
 	$(PY) benchmarks/methods.py
 	$(PY) benchmarks/traced.py
+	$(PY) benchmarks/sweep.py
 
 clean: ## remove what was built and the tests' caches (the environment stays: rm -rf .venv)
 	rm -rf _build .pytest_cache .hypothesis
