@@ -107,7 +107,7 @@ def richardson(function, x, h=1e-5):
 
 
 @pytest.mark.parametrize("beta", [0.433, 0.4365, 0.439, 0.44])
-def test_fixed_numbers_make_a_smooth_function(beta):
+def test_fixed_numbers_take_the_jump_away(beta):
     """Where the largest values swap within h, difference and derivative part by up to 5e-4; not with fixed numbers."""
     options = {"method": "traced-sectors", "schedule": trgnb.sector_schedule(beta)}
     gradient = trgnb.lnz_and_grad(beta, **options)[1]
@@ -370,6 +370,66 @@ def test_leading_pairs_are_the_largest(geometric):
 def test_leading_pairs_miss_no_multiple_value():
     w, _ = eigenpairs.leading(np.diag(np.repeat([1.0, 1e-3], [20, 280])), 10)
     assert np.sum(np.abs(w) > 0.5) >= 10
+
+
+def test_leading_pairs_see_what_is_orthogonal_to_ones():
+    """Its largest value, 2, has vectors whose entries sum to zero."""
+    s = np.kron(np.eye(150), [[1.0, -1.0], [-1.0, 1.0]]) + np.diag(0.01 * 0.8 ** np.arange(300))
+    w, _ = eigenpairs.leading(s, 4)
+    assert np.sort(np.abs(w))[-4:].min() > 2.0 - 1e-6
+
+
+@pytest.mark.parametrize("s", [np.zeros((300, 300)), np.kron(np.eye(150), [[1.0, -1.0], [-1.0, 1.0]])])
+def test_leading_pairs_of_odd_matrices(s):
+    for count in (0, 1, 4):
+        w, q = eigenpairs.leading(s, count)
+        np.testing.assert_allclose(s @ q, q * w, atol=1e-12)
+
+
+def test_large_blocks_without_values():
+    assert trgnb.lnz(1e-300, chi=24, method="traced-sectors") == pytest.approx(np.log(2.0), abs=1e-15)
+    pairs = ((1, 1), (2, 2), (2, 2), (8, 8), (16, 16), (16, 0))
+    lnz, gradient = trgnb.lnz_and_grad(0.44, schedule=pairs, method="traced-sectors")
+    assert (lnz, gradient) == (pytest.approx(0.92796785, abs=1e-8), pytest.approx(1.33263247, abs=1e-8))
+
+
+def test_the_first_value_that_is_dropped_is_seen():
+    """All values kept are even, and so is the next."""
+    even = np.diag(np.r_[1.0, 0.5, 0.5, 0.01 * 0.5 ** np.arange(20), np.zeros(277)])
+    with pytest.warns(trgnb.MultipletWarning):
+        sectors.Cut((even, np.zeros((0, 0))), ((300, 0), (1, 0)), 2, step=7)
+
+
+@pytest.mark.filterwarnings("ignore::trgnb.traced.NonFiniteWarning")
+@pytest.mark.parametrize("schedule", [((0, 2), (4, 0)), ((0, 1), (1, 0))])
+def test_not_finite_is_announced(schedule):
+    with pytest.raises(FloatingPointError):
+        trgnb.lnz(1e-300, schedule=schedule, method="traced-sectors")
+
+
+@pytest.mark.parametrize("method", ["traced-staged", "traced-sectors"])
+def test_a_number_inside_jit(method):
+    inside = jax.jit(lambda x: x + trgnb.lnz(0.3, chi=4, steps=4, method=method))(1.0)
+    assert inside == 1.0 + trgnb.lnz(0.3, chi=4, steps=4, method=method)
+
+
+def test_isotropic_by_chance(monkeypatch):
+    """The couplings are equal at one beta only, and the derivatives know that they are not elsewhere."""
+
+    def mixed(beta, xp):
+        c, s, i = (xp.cosh(beta), np.cosh(0.44)), (xp.sinh(beta), np.sinh(0.44)), np.indices((2,) * 4)
+        t = 0.0
+        for m, vertical in enumerate((c[0] * c[0], c[0] * s[0], s[0] * s[0])):
+            for n, horizontal in enumerate((c[1] * c[1], c[1] * s[1], s[1] * s[1])):
+                here = (i.sum(axis=0) % 2 == 0) & (i[0] + i[2] == m) & (i[1] + i[3] == n)
+                t = t + 2.0 * xp.sqrt(vertical * horizontal) * here.astype(float)
+        return t
+
+    monkeypatch.setattr(trg, "initial_tensor", mixed)
+    by_sectors = engine()
+    second = staging.staged_second(by_sectors, 0.44, (2, 4, 4, 8))[2]
+    slope = richardson(lambda b: staging.staged_lnz_and_grad(by_sectors, b, (2, 4, 4, 8))[1], 0.44, h=1e-4)
+    assert second == pytest.approx(slope, abs=1e-8)
 
 
 def test_beyond_the_leading_pairs(geometric):

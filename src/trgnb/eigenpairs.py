@@ -8,15 +8,16 @@ jj being where row and column are the same eigenpair.  A tangent dS turns the ei
 
     dw = diag(P),    Omega_ij = P_ij / (w_j - w_i),    P = Q^T dS Q.
 
-F has a row for every w: what is kept turns towards what is dropped.  1/x is broadened, zero at equal values, between
-which a function that does not depend on the choice of q has nothing to pick up.
+F has a row for every w: what is kept turns towards what is dropped.  1/x is broadened, zero at equal values: what dS does
+to split them off the diagonal is dropped, as in ``trgnb.svd``.  In the TRG it has no such part, because equal values have
+vectors of different symmetry.
 
 Of a large matrix only the leading eigenpairs are computed, more than are kept; what lies beyond them comes in by a linear
 equation for each kept one, (w_kj - S) z = r_j h'_j, which a series in S / w_kj solves.
 """
 
 import numpy as np
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from trgnb.svd import safe_sqrt
 from trgnb.trg import NUMPY
@@ -39,13 +40,15 @@ def leading(s, count):
     [-3.0, 1.0, 2.0]
     """
     n = len(s)
-    if n < _LARGE or 4 * count > n:
+    if n < _LARGE or 4 * count > n or count < 1 or not s.any():
         return np.linalg.eigh(s)
-    start = np.ones(n)  # the same vectors every time
+    # The same vectors every time, and others for the check, which must not be blind to the same ones.
+    start, other = np.random.default_rng(0).standard_normal((2, n))
     try:
         w, q = eigsh(s, count, v0=start)
-        beyond = abs(eigsh(LinearOperator((n, n), lambda x: s @ x - q @ (w * (q.T @ x)), dtype=s.dtype), 1, tol=1e-3, v0=start)[0][0])
-    except ArpackNoConvergence:
+        rest = LinearOperator((n, n), lambda x: s @ x - q @ (w * (q.T @ x)), dtype=s.dtype)
+        beyond = abs(eigsh(rest, 1, tol=1e-3, v0=other)[0][0])
+    except ArpackError:
         return np.linalg.eigh(s)
     # A Krylov space may miss one of several equal values.
     return (w, q) if beyond <= np.abs(w).min() * (1.0 + 1e-2) else np.linalg.eigh(s)
@@ -86,7 +89,8 @@ class Eigenpairs:
 
     def _beyond(self, b):
         """z (n, k) with w_kj z_j - S z_j = b_j, for b orthogonal to q: the series of b / w + S b / w^2 + ..."""
-        w = self.w[self.kept]
+        # a root that is cut off makes b zero
+        w = np.where(self.root > 0.0, self.w[self.kept], np.inf)
         term = b / w
         z = term.copy()
         for _ in range(_TERMS):

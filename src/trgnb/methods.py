@@ -36,7 +36,8 @@ def lnz(beta, *, chi=16, steps=20, method="unrolled", schedule=None):
     beta: inverse temperature J / k_B T (J = 1), a scalar with 0 < beta <= 80.
     chi: bond dimension, >= 2.  steps: number of TRG steps, >= 1.  method: one of ``trgnb.METHODS``.
     schedule: bond dimension of every step, instead of chi and steps.  For the two methods by sectors it may hold pairs
-    (even, odd), how many values of each parity a step keeps: ln Z is then a smooth function of beta.
+    (even, odd), how many values of each parity a step keeps: ln Z then jumps no more where an even and an odd value swap, only where two
+  of one parity do.
 
     For "unrolled", "scan" and "checkpoint" it is a JAX function of beta: jit, grad, vmap, jvp and second
     derivatives apply.  The others run programs from Python and want a number: "staged", "residual" and "sectors" those of
@@ -57,8 +58,8 @@ def lnz(beta, *, chi=16, steps=20, method="unrolled", schedule=None):
     if method in _TRACEABLE:
         value = _jitted(method, ks)[0](beta)
     else:
-        value = jnp.asarray(staging.staged_lnz(_ENGINES[method], beta, ks), jnp.float64)
-    return _check_finite(value, beta, ks, method)
+        value = staging.staged_lnz(_ENGINES[method], beta, ks)
+    return jnp.asarray(_check_finite(value, beta, ks, method), jnp.float64)
 
 
 def lnz_and_grad(beta, *, chi=16, steps=20, method="unrolled", schedule=None):
@@ -75,8 +76,8 @@ def lnz_and_grad(beta, *, chi=16, steps=20, method="unrolled", schedule=None):
     if method in _TRACEABLE:
         pair = _jitted(method, ks)[1](beta)
     else:
-        pair = tuple(jnp.asarray(x, jnp.float64) for x in staging.staged_lnz_and_grad(_ENGINES[method], beta, ks))
-    return _check_finite(pair, beta, ks, method)
+        pair = staging.staged_lnz_and_grad(_ENGINES[method], beta, ks)
+    return tuple(jnp.asarray(x, jnp.float64) for x in _check_finite(pair, beta, ks, method))
 
 
 def specific_heat(beta, *, chi=16, steps=20, method="sectors", schedule=None):
@@ -95,8 +96,8 @@ def specific_heat(beta, *, chi=16, steps=20, method="sectors", schedule=None):
     if method in _TRACEABLE:
         second = _jitted(method, ks)[2](beta)
     else:
-        second = jnp.asarray(staging.staged_second(_ENGINES[method], beta, ks)[2], jnp.float64)
-    return _check_finite(beta * beta * second, beta, ks, method)
+        second = staging.staged_second(_ENGINES[method], beta, ks)[2]
+    return jnp.asarray(_check_finite(beta * beta * second, beta, ks, method), jnp.float64)
 
 
 def check_second(method):
@@ -143,7 +144,8 @@ def _check(beta, chi, steps, method, schedule):
     else:
         ks = (sectors if method in _SECTORS else trg).check_schedule(schedule)
     if not isinstance(beta, jax.core.Tracer):
-        return jnp.asarray(check_beta(beta), jnp.float64), ks
+        beta = np.float64(check_beta(beta))  # of NumPy: inside jit a JAX array would be traced
+        return jnp.asarray(beta) if method in _TRACEABLE else beta, ks
     if method not in _TRACEABLE:
         raise TypeError(
             f"method {method!r} runs compiled programs from Python and needs beta as a number, not a traced value; "

@@ -131,11 +131,11 @@ class Cut:
     """The eigenpairs of the blocks of S in one cut, and the half that they make."""
 
     def __init__(self, blocks, legs, k, step, complete=False):
-        counts = k if isinstance(k, tuple) else (k, k)
-        if complete:
-            spectra = [np.linalg.eigh(block) for block in blocks]
-        else:
-            spectra = [leading(block, 2 * count if isinstance(k, tuple) else count) for block, count in zip(blocks, counts, strict=True)]
+        if not all(np.isfinite(block).all() for block in blocks):
+            raise FloatingPointError(f"step {step} was given a tensor that is not finite: all of its values were dropped, or too small")
+        # As many again as are kept, or all that could be kept and one more.
+        counts = [2 * count for count in k] if isinstance(k, tuple) else (k + 1, k + 1)
+        spectra = [np.linalg.eigh(s) if complete else leading(s, count) for s, count in zip(blocks, counts, strict=True)]
         kept = choose([w for w, _ in spectra], k, step)
         self.legs = legs
         self.blocks = [_eigenpairs(block, *spectrum, i) for block, spectrum, i in zip(blocks, spectra, kept, strict=True)]
@@ -188,14 +188,15 @@ def over(engine):
     >>> round(staging.staged_lnz(engine, 0.3, (2, 4)), 6)
     0.883259
     """
-    fault = asymmetry(trg.first_tensor(_GENERIC_BETA, trg.NUMPY)[0])
-    if fault:
+    tensors = [trg.first_tensor(beta, trg.NUMPY)[0] for beta in _GENERIC_BETAS]
+    same = all(np.abs(t - np.transpose(t, TO_LEFT_UP)).max() <= _ROUNDING for t in tensors)
+    if fault := next(filter(None, map(asymmetry, tensors)), None):
         warnings.warn(f"the initial tensor {fault}: the steps are those of plain SVDs", stacklevel=2)
 
     @lru_cache
     def sectors(stage):
         if not fault:
-            return {"initial": _Initial, "step": _Step, "trace": _Trace}[stage.name](stage, engine)
+            return {"initial": _Initial, "step": _Step, "trace": _Trace}[stage.name](stage, engine, same)
         if isinstance(stage.k, tuple):
             raise ValueError(f"the initial tensor {fault}, so that no (even, odd) = {stage.k} can be kept: give a number")
         return engine(stage)
@@ -203,7 +204,8 @@ def over(engine):
     return sectors
 
 
-_GENERIC_BETA = 0.3  # no value at which a tensor is symmetric by chance
+# Not both of them values at which a tensor is symmetric by chance.
+_GENERIC_BETAS = 0.3, 0.7
 
 
 def asymmetry(t):
@@ -226,8 +228,8 @@ def asymmetry(t):
 class _Programs:
     """Programs whose residual is the function of the backward pass."""
 
-    def __init__(self, stage, engine):
-        self.stage, self.engine = stage, engine
+    def __init__(self, stage, engine, same):
+        self.stage, self.engine, self.same = stage, engine, same
 
     # The driver asks for what it needs from several threads, and the engine builds it there; which numbers are kept
     # is not known yet, and even and odd ones in equal parts are the likely case.
@@ -265,23 +267,21 @@ class _Initial(_Programs):
     def run(self, beta):
         programs = self.engine(First())
         blocks, log = programs.value(beta)
-        return self._graded(beta, blocks), log, partial(programs.backward, beta)
+        return self._graded(blocks), log, partial(programs.backward, beta)
 
     def run_tangent(self, beta, dbeta):
         programs = self.engine(First())
         (blocks, log), tangents = programs.value_tangent(beta, dbeta)
-        return (self._graded(beta, blocks), log), tangents, partial(programs.backward_tangent, (beta, dbeta))
+        return (self._graded(blocks), log), tangents, partial(programs.backward_tangent, (beta, dbeta))
 
-    def _graded(self, beta, blocks):
-        t, _ = trg.first_tensor(float(beta), trg.NUMPY)
-        same = bool(np.abs(t - np.transpose(t, TO_LEFT_UP)).max() <= _ROUNDING)
-        return Graded(_arrays(blocks), (np.ones(2), np.ones(2)), ((1, 1), (1, 1)), same)
+    def _graded(self, blocks):
+        return Graded(_arrays(blocks), (np.ones(2), np.ones(2)), ((1, 1), (1, 1)), self.same)
 
 
 class _Step(_Programs):
     def likely(self):
         legs, kept = ((_halves(n),) * 2 for n in (self.stage.d, self.stage.k))
-        return Join(legs, kept, same=True)
+        return Join(legs, kept, self.same)
 
     def run(self, x):
         cuts, programs, inputs, graded = self._decompose(x)
