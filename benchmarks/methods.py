@@ -38,7 +38,7 @@ BETA = 0.44
 BETAS = (0.30, 0.40, 0.44, 0.50, 0.60)
 STEPS = 20
 SMALL = {"chi": [8, 16, 24], "steps": [10, 20, 40]}
-FULL = {"chi": [8, 16, 24, 32, 48], "steps": [10, 20, 50, 100, 200]}
+FULL = {"chi": [8, 16, 24, 32, 48], "steps": [10, 20, 50, 200]}
 MIB = 2.0**20
 RESULTS = Path(__file__).parent / "results"
 
@@ -178,13 +178,13 @@ def differences(ks):
 
 
 def expected(method, chi, steps, tables):
-    """Seconds of a first call: that of the largest size measured, times chi^6 and steps; 0 where nothing is known."""
+    """Seconds of a first call: chi^6 times the steps after the largest size measured, and its preparation; 0 at first."""
     known = [size for size, table in tables.items() if method in table and size[0] <= chi and size[1] <= steps]
     if not known:
         return 0.0
     near = max(known)
     row = tables[near][method]
-    return (row["steady"] * (chi / near[0]) ** 6 + max(row["prepare"], 0.0)) * (steps / near[1])
+    return row["steady"] * (chi / near[0]) ** 6 * (steps / near[1]) + max(row["prepare"], 0.0)
 
 
 def sweep(sizes, rounds, budget):
