@@ -211,7 +211,7 @@ def test_bad_beta_inside_a_transformation():
         ({"chi": 1.5}, "chi must be a whole number .* got 1.5"),
         ({"chi": "8"}, "chi must be a whole number .* got '8'"),
         ({"steps": 0}, "steps must be .* at least 1, got 0"),
-        ({"method": "fast"}, "unknown method 'fast'.*'unrolled', 'scan', .* 'residual', 'traced-staged', 'traced-eager'$"),
+        ({"method": "fast"}, "unknown method 'fast'.*'unrolled', 'scan', .* 'residual', 'traced-staged', 'traced-eager', 'sectors', 'traced-sectors'$"),
         ({"method": None}, "unknown method None"),
         ({"schedule": (5,)}, r"schedule\[0\] = 5 is not possible.* between 1 and 4"),
         ({"schedule": (2, 4, 17)}, r"schedule\[2\] = 17 is not possible"),

@@ -1,6 +1,7 @@
 """ln Z and its gradient by every method, behind one pair of functions."""
 
 from functools import lru_cache, partial
+from math import prod
 
 import jax
 import numpy as np
@@ -8,14 +9,25 @@ from jax import numpy as jnp
 
 from trgnb import sectors, staging, traced_engines, trg
 from trgnb.ising import check_beta
+from trgnb.sector_stages import First, Join, Trace
 
 _TRACEABLE = {
     "unrolled": trg.unrolled_lnz,
     "scan": staging.scan_lnz,
     "checkpoint": staging.checkpoint_lnz,
 }
+# Entries of a half from which on a plaquette repays the second that XLA needs for its programs.
+_WORTH_COMPILING = 257
+
+
+def _compiled_if_large(stage):
+    """The engine of "sectors": XLA for plaquettes of some size, the traced library for what is done in no time."""
+    small = isinstance(stage, First | Trace) or isinstance(stage, Join) and prod(stage.input_shape[0][0]) < _WORTH_COMPILING
+    return (traced_engines if small else staging).recomputing(stage)
+
+
 _SECTORS = {
-    "sectors": sectors.over(staging.recomputing),
+    "sectors": sectors.over(_compiled_if_large),
     "traced-sectors": sectors.over(traced_engines.recomputing),
 }
 _ENGINES = {
