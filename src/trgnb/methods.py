@@ -49,7 +49,7 @@ def lnz(beta, *, chi=16, steps=20, method="unrolled", schedule=None):
     chi: bond dimension, >= 2.  steps: number of TRG steps, >= 1.  method: one of ``trgnb.METHODS``.
     schedule: bond dimension of every step, instead of chi and steps.  For the two methods by sectors it may hold pairs
     (even, odd), how many values of each parity a step keeps: ln Z then jumps no more where an even and an odd value swap, only where two
-  of one parity do.
+    of one parity do.
 
     For "unrolled", "scan" and "checkpoint" it is a JAX function of beta: jit, grad, vmap, jvp and second
     derivatives apply.  The others run programs from Python and want a number: "staged", "residual" and "sectors" those of
