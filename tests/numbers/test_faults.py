@@ -122,6 +122,16 @@ FAULTS = [
         "sign of the traced rotation", "src/trgnb/traced/svd.py", "f * antihermitian(plus(x, y)),", "-(f * antihermitian(plus(x, y))),",
         "svd-outputs", "svd.rule.tall.traced",
     ),
+    # The step by sectors.
+    Fault(
+        "signs of the legs left out", "src/trgnb/sector_stages.py",
+        'xp.einsum("bayw,w,y->bawy", corners[i, j, y], sigma[w], sigma[y])',
+        'xp.einsum("bayw->bawy", corners[i, j, y])', "faster", "faster.apart.lnz.0.44.small",
+    ),
+    Fault(
+        "turns of kept vectors the wrong way", "src/trgnb/eigenpairs.py", "_inverse(w[kept] - w[:, None])",
+        "_inverse(w[:, None] - w[kept])", "faster", "faster.apart.grad.0.44.small",
+    ),
 ]
 
 
