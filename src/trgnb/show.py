@@ -103,8 +103,9 @@ def chapter_flowchart(folder, *, caption, name):
     if not links:
         return Markdown(f"No chapters in {str(folder)!r}: the flowchart is drawn from their sources.")
     titles = {stem: re.search("^# (.*)$", chapters[stem], re.MULTILINE)[1] for stem in dict.fromkeys(sum(links, ()))}
+    titles = {stem: title.partition(":")[0] for stem, title in titles.items()}  # short, so that the letters are large
     boxes = [f'{stem}["{title}"]' for stem, title in titles.items()]
-    alt = "; ".join(f"{titles[b]} builds on {titles[a]}" for a, b in links).replace(":", ",")
+    alt = "; ".join(f"{titles[b]} builds on {titles[a]}" for a, b in links)
     return flowchart([*boxes, *(f"{a} --> {b}" for a, b in links)], caption=caption, name=name, alt=alt)
 
 
