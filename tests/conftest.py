@@ -27,6 +27,21 @@ def build_book(root: Path, src: Path, builder: str = "dummy") -> Path:
     return root / "_build"
 
 
+@pytest.fixture(scope="session")
+def events():
+    """Names of JAX's trace and compile events, appended as they happen."""
+    import jax
+
+    names = []
+
+    def listen(name, duration, **_):
+        if name.endswith(("jaxpr_trace_duration", "backend_compile_duration")):
+            names.append(name.rsplit("/", 1)[1])
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    return names
+
+
 @pytest.fixture(scope="session", name="build_book")
 def _build_book():
     return build_book

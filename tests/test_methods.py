@@ -154,19 +154,6 @@ def test_staged_methods_want_a_number(method, function):
 # --- no second trace ------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def events():
-    """Names of JAX's trace and compile events, appended as they happen."""
-    names = []
-
-    def listen(name, duration, **_):
-        if name.endswith(("jaxpr_trace_duration", "backend_compile_duration")):
-            names.append(name.rsplit("/", 1)[1])
-
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    return names
-
-
 def test_the_listener_counts(events):
     events.clear()
     x = jnp.float64(0.3)

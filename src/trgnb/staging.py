@@ -11,7 +11,7 @@ An engine turns a stage into programs for it; stages that agree in (name, d, k) 
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from threading import RLock
 from typing import Any, NamedTuple, Protocol
 
@@ -137,6 +137,9 @@ class Programs(Protocol):
     value: x -> (y, log).
     forward: x -> (y, log, residuals), residuals being whatever backward wants to see again.
     backward: (residuals, ct_y, weight) -> ct_x, the cotangent of x.
+    For second derivatives also (each d.. is the derivative of .. with respect to beta, and residuals those of this pass)
+    forward_tangent: (x, dx) -> ((y, log), (dy, dlog), residuals).
+    backward_tangent: (residuals, ct_y, dct_y, weight) -> (ct_x, dct_x).
 
     >>> programs = traced_engines.recomputing(staging.Stage("step", 2, 2))
     >>> y, log, residuals = programs.forward(np.ones((2, 2, 2, 2)))
@@ -261,13 +264,13 @@ class _JaxPrograms:
 
 
 class _Recomputing(KeepingInput, _JaxPrograms):
+    def _pull(self, x, ct, weight):
+        return jax.vjp(self.function, x)[1]((ct, weight))[0]
+
     @_built_once
     def backward(self):
-        def backward(x, ct, weight):
-            return jax.vjp(self.function, x)[1]((ct, weight))[0]
-
         y, log = jax.eval_shape(self.function, self.x)
-        return jax.jit(backward).lower(self.x, y, log).compile()
+        return jax.jit(self._pull).lower(self.x, y, log).compile()
 
     @_built_once
     def value_tangent(self):
@@ -279,11 +282,8 @@ class _Recomputing(KeepingInput, _JaxPrograms):
     @_built_once
     def backward_tangent(self):
         def backward_tangent(kept, ct, dct, weight):
-            def backward(x, ct):
-                return jax.vjp(self.function, x)[1]((ct, weight))[0]
-
             x, dx = kept
-            return jax.jvp(backward, (x, ct), (dx, dct))
+            return jax.jvp(partial(self._pull, weight=weight), (x, ct), (dx, dct))
 
         y, log = jax.eval_shape(self.function, self.x)
         return jax.jit(backward_tangent).lower((self.x, self.x), y, y, log).compile()

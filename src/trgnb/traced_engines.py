@@ -52,7 +52,6 @@ class _Recomputing(KeepingInput):
         program = self.backward_program
         return lambda x, ct, weight: _like(self.x, iter(program(*_leaves((x, ct, weight)))))
 
-
     @cached_property
     def value_tangent(self):
         """(x, dx) -> ((y, log), (dy, dlog))."""
